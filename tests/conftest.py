@@ -1,0 +1,65 @@
+"""What every test may ask for: real databases and brokers, started when first wanted, never skipped."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+# Imported here, and not first by its plugin at the end of the session: on CPython 3.11 a connection that is
+# finalised during that late import ends the whole session with a SystemError.
+from hypothesis import settings
+
+from tests.services import postgres as postgres_service
+from tests.services import shared
+from tests.services import valkey as valkey_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres_service.Server]:
+    """One PostgreSQL for the whole run. It is not durable: a test about crashes starts its own."""
+    own = tmp_path_factory.getbasetemp()
+    among_others = "PYTEST_XDIST_WORKER" in os.environ
+    directory = (own.parent if among_others else own) / "services" / "postgres"
+    with postgres_service.server(directory) as server:
+        yield server
+    if not among_others:
+        shared.wait_until_stopped(directory)
+
+
+@pytest.fixture
+def postgres_url(postgres: postgres_service.Server) -> Iterator[str]:
+    """A new, empty database on PostgreSQL. Whoever makes an engine on it disposes of it."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """A new, empty database in a file."""
+    return f"sqlite:///{tmp_path / 'wfcelery.db'}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A new, empty database: the test runs once on each kind."""
+    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param])
+    return url
+
+
+@pytest.fixture(scope="session")
+def valkey_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Valkey of this test process alone, as a URL for redis-py; tests may flush it."""
+    directory = tmp_path_factory.getbasetemp() / "services" / "valkey"
+    with valkey_service.server(directory) as url:
+        yield url
+    shared.wait_until_stopped(directory)

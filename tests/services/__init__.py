@@ -1,0 +1,1 @@
+"""Real servers for the tests, from wheels: no docker, no root, nothing left behind."""
