@@ -34,6 +34,9 @@ EXTERNAL = "WFCELERY_TEST_POSTGRES_URL"
 START_TIMEOUT_S = 60.0
 CLOSING_TIMEOUT_S = 2.0
 TEMPLATE_LOCK = 7_304_211
+INITDB = ("-U", "wfcelery", "--no-sync", "--auth=trust", "--locale=C", "--encoding=UTF8")
+SETTINGS = {"listen_addresses": "", "max_connections": "200"}
+CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_wal_size": "256MB"}
 
 
 class DatabaseStillInUse(Exception):
@@ -135,44 +138,35 @@ def start(*, durable: bool) -> Process:
     """A new cluster in a new folder, answering."""
     user = places.unprivileged()
     home = places.new_home(user, in_memory=not durable)
-    try:
+    with contextlib.ExitStack() as undo:  # whatever goes wrong, nothing stays behind
+        undo.callback(places.remove, home)
         binaries = _binaries(home, user)
-        log = (home / "postgres.log").open("ab")
-        with log:
-            as_user = {"user": user.uid, "group": user.gid, "extra_groups": []} if user else {}
-            data = home / "data"
-            initdb = [
-                binaries / "initdb",
-                "-D",
-                data,
-                "-U",
-                "wfcelery",
-                "--no-sync",
-                "--auth=trust",
-                "--locale=C",
-            ]
-            subprocess.run(
-                [*initdb, "--encoding=UTF8"], cwd=home, stdout=log, stderr=log, check=True, **as_user
-            )  # type: ignore[call-overload]
-            settings = {"listen_addresses": "", "unix_socket_directories": home, "max_connections": 200}
-            if not durable:
-                settings |= {
-                    "fsync": "off",
-                    "synchronous_commit": "off",
-                    "full_page_writes": "off",
-                    "max_wal_size": "256MB",
-                }
-            flags = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-            command = [binaries / "postgres", "-D", data, *flags]
-            process = subprocess.Popen(command, cwd=home, stdout=log, stderr=log, **as_user)  # type: ignore[call-overload]
-        _wait_until_it_answers(Process(process, home))
-    except BaseException as failed:
-        said = (home / "postgres.log").read_text(errors="replace") if (home / "postgres.log").exists() else ""
-        places.remove(home)
-        if isinstance(failed, subprocess.CalledProcessError):
-            raise shared.ServiceMissing(f"initdb failed:\n{said}") from failed
-        raise
-    return Process(process, home)
+        initialise = _popen(binaries / "initdb", home, user, *INITDB)
+        undo.callback(shared.stop, initialise, signal.SIGINT)
+        if initialise.wait() != 0:
+            raise shared.ServiceMissing(f"initdb failed:\n{_said(home)}")
+        settings = {"unix_socket_directories": str(home)} | SETTINGS | ({} if durable else CARELESS)
+        flags = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        started = Process(_popen(binaries / "postgres", home, user, *flags), home)
+        undo.callback(started.stop)
+        _wait_until_it_answers(started)
+        undo.pop_all()
+    return started
+
+
+def _popen(binary: Path, home: Path, user: places.User | None, *arguments: str) -> subprocess.Popen[bytes]:
+    """Run one of PostgreSQL's programs on the cluster in `home`, as `user`."""
+    command = [str(binary), "-D", str(home / "data"), *arguments]
+    with (home / "postgres.log").open("ab") as log:
+        if user is None:
+            return subprocess.Popen(command, cwd=home, stdout=log, stderr=log)
+        return subprocess.Popen(
+            command, cwd=home, stdout=log, stderr=log, user=user.uid, group=user.gid, extra_groups=[]
+        )
+
+
+def _said(home: Path) -> str:
+    return (home / "postgres.log").read_text(errors="replace")
 
 
 def _wait_until_it_answers(started: Process) -> None:
@@ -183,9 +177,7 @@ def _wait_until_it_answers(started: Process) -> None:
             psycopg.connect(plain, connect_timeout=5).close()
         except psycopg.OperationalError as not_yet:
             if started.process.poll() is not None or time.monotonic() > deadline:
-                said = (started.home / "postgres.log").read_text(errors="replace")
-                started.stop()
-                raise shared.ServiceMissing(f"postgres does not answer: {not_yet}\n{said}") from not_yet
+                raise shared.ServiceMissing(f"postgres does not answer:\n{_said(started.home)}") from not_yet
             time.sleep(0.02)
         else:
             return

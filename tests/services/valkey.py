@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 EXTERNAL = "WFCELERY_TEST_REDIS_URL"
 START_TIMEOUT_S = 30.0
+SETTINGS = {"port": "0", "save": "", "appendonly": "no"}
 
 
 @contextlib.contextmanager
@@ -64,16 +65,19 @@ def start() -> Process:
     """A new, empty server in a new folder, answering."""
     binary = _binary()
     home = places.new_home(None)
-    settings = {
-        "port": "0",
-        "unixsocket": f"{home}/valkey.sock",
-        "dir": str(home),
-        "save": "",
-        "appendonly": "no",
-    }
-    flags = [part for key, value in settings.items() for part in (f"--{key}", value)]
-    with (home / "valkey.log").open("ab") as log:
-        started = Process(subprocess.Popen([binary, *flags], cwd=home, stdout=log, stderr=log), home)
+    with contextlib.ExitStack() as undo:  # whatever goes wrong, nothing stays behind
+        undo.callback(places.remove, home)
+        settings = SETTINGS | {"unixsocket": f"{home}/valkey.sock", "dir": str(home)}
+        flags = [part for key, value in settings.items() for part in (f"--{key}", value)]
+        with (home / "valkey.log").open("ab") as log:
+            started = Process(subprocess.Popen([binary, *flags], cwd=home, stdout=log, stderr=log), home)
+        undo.callback(started.stop)
+        _wait_until_it_answers(started)
+        undo.pop_all()
+    return started
+
+
+def _wait_until_it_answers(started: Process) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     with redis.Redis.from_url(started.url) as client:
         while True:
@@ -81,12 +85,11 @@ def start() -> Process:
                 client.ping()
             except redis.exceptions.RedisError as not_yet:
                 if started.process.poll() is not None or time.monotonic() > deadline:
-                    said = (home / "valkey.log").read_text(errors="replace")
-                    started.stop()
-                    raise shared.ServiceMissing(f"{binary} does not answer: {not_yet}\n{said}") from not_yet
+                    said = (started.home / "valkey.log").read_text(errors="replace")
+                    raise shared.ServiceMissing(f"the server does not answer:\n{said}") from not_yet
                 time.sleep(0.02)
             else:
-                return started
+                return
 
 
 def _binary() -> str:
