@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from wfcelery.tools import Context, Registry
 from wfcelery.tools.call import Failed, Returned, call
+
+if TYPE_CHECKING:
+    from wfcelery.core.values import Json
 
 TOOLS = Registry.with_builtins()
 
@@ -19,7 +24,7 @@ TOOLS = Registry.with_builtins()
         ({"no identifier": True}, {"no identifier": True}),
     ],
 )
-def test_echo_returns_its_arguments_or_its_single_value(args: dict[str, object], result: object) -> None:
+def test_echo_returns_its_arguments_or_its_single_value(args: dict[str, object], result: Json) -> None:
     assert call(TOOLS.get("echo"), args, Context()) == Returned(result)
 
 

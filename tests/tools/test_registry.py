@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wfcelery.errors import InvalidInput, InvalidSettings, NotFound
 from wfcelery.tools import Registry, Tool, tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 @tool
@@ -138,7 +141,10 @@ def test_named_modules_are_imported_and_their_tools_added(module: Callable[[str,
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("import nowhere_at_all", "cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        (
+            "import nowhere_at_all",
+            "cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all'",
+        ),
         ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "cannot be imported: SystemExit: 3"),
     ],

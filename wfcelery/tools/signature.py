@@ -151,11 +151,15 @@ def _fitted(parameter: Parameter, name: str, value: object) -> tuple[object, lis
     except InvalidInput as error:
         return value, [(error.path, error.reason)]
     try:
-        return parameter.hint.validate_json(text, strict=True), []
+        fitted = parameter.hint.validate_json(text, strict=True)
     except pydantic.ValidationError as error:
         return value, _explained(name, value, error)
     except Exception as error:  # noqa: BLE001 - validators of models are user code
         return value, [(name, f"cannot be checked: {type(error).__name__}: {error}")]
+    if {type(value), type(fitted)} == {bool, int}:
+        # pydantic takes `true` for Literal[1], and 1 for Literal[True].
+        return value, [(name, f"should be {fitted!r}, but is {_kind(value)}")]
+    return fitted, []
 
 
 def _explained(name: str, value: object, error: pydantic.ValidationError) -> list[Misfit]:
