@@ -40,7 +40,7 @@ def resolve_secrets(value: Json, secrets: Secrets, lookup: Callable[[str], str])
     return value
 
 
-def encode_secrets(secrets: Secrets) -> Json:
+def encode_secrets(secrets: Secrets) -> dict[str, Json]:
     """Write `secrets` as JSON: a text is itself, a reference is `{"secret": NAME}`."""
     return {
         pointer: [{"secret": part.name} if isinstance(part, SecretRef) else part for part in parts]

@@ -1,0 +1,1 @@
+"""Durable, approvable, observable workflows for Celery."""

@@ -1,0 +1,349 @@
+"""How a step begins: tokens arrive, a join counts them, and the step's turn comes or it is skipped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from wfcelery.core import values
+from wfcelery.core.decide import endings
+from wfcelery.core.decide.attempts import fail, failure_value, finish, launch, work_of
+from wfcelery.core.decide.draft import Draft, Token
+from wfcelery.core.decide.losers import losers
+from wfcelery.core.decide.scope import scope_of
+from wfcelery.core.expressions import Template, encode_secrets
+from wfcelery.core.flow import (
+    Call,
+    Delay,
+    Edge,
+    Foreach,
+    Gate,
+    JoinMode,
+    Label,
+    Pass,
+    Step,
+    SubFlow,
+    Until,
+    Wait,
+)
+from wfcelery.core.messages import FindSignal, UseSignal
+from wfcelery.core.state import DEAD, NO_ITEM, Attempt, Error, Loop, Prepared, StepStatus, WaitsFor
+from wfcelery.core.values import Json
+from wfcelery.errors import ExpressionError, InvalidInput
+
+MAX_WAIT_S = 10 * 366 * 86_400.0
+
+
+def settle(draft: Draft) -> None:
+    """Let every token arrive and every loop go on, until nothing moves by itself."""
+    while draft.is_live and (draft.tokens or draft.busy_loops):
+        if draft.tokens:
+            _arrive(draft, draft.tokens.popleft())
+        else:
+            _go_on(draft, draft.busy_loops.popleft())
+
+
+def activate(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
+    """Let the step's turn come, with `value` as the result that came in."""
+    if step.name in draft.run.losers:
+        endings.cancel_attempt(draft, attempt, "a join it led to has fired without it", DEAD)
+        draft.send(step, DEAD, None)
+        return
+    if step.join_mode is not JoinMode.ALL and len(draft.flow.ways_in[step.name]) > 1:
+        fired = draft.run.fired | {step.name}
+        draft.run = replace(draft.run, fired=fired, losers=losers(draft.flow, fired))
+        endings.cancel_losers(draft)
+    try:
+        _begin(draft, step, value, replace(attempt, waits_for=None))
+    except ExpressionError as error:
+        fail(draft, attempt, Error("bad-template", str(error)), may_retry=False)
+    except InvalidInput as error:
+        fail(draft, attempt, Error(error.code, str(error)), may_retry=False)
+
+
+def incoming(draft: Draft, step: Step) -> Json:
+    """Give the `result` that the step sees: of the step before it; at a join, a map of the live arrivals."""
+    ways = draft.flow.ways_in[step.name]
+    if not ways:
+        return None
+    if len(ways) == 1:
+        return _value_of(draft, ways[0])
+    seen: dict[str, Json] = {}
+    for edge in ways:
+        if is_live(draft, edge):
+            seen[edge.source] = _value_of(draft, edge)
+    return seen
+
+
+def is_live(draft: Draft, edge: Edge) -> bool:
+    """Tell whether the edge has carried a live token."""
+    source = draft.attempts.get((edge.source, NO_ITEM))
+    return source is not None and source.took == edge.choice
+
+
+def _value_of(draft: Draft, edge: Edge) -> Json:
+    error = draft.attempts[edge.source, NO_ITEM].error
+    if edge.label is Label.ERROR and error is not None:
+        return failure_value(error)
+    return draft.results.get(edge.source)
+
+
+def _arrive(draft: Draft, token: Token) -> None:
+    step = draft.flow.steps[token.edge.target]
+    ways = len(draft.flow.ways_in[step.name])
+    if ways == 1:
+        if token.live:
+            activate(draft, step, token.value, Attempt(step.name))
+        else:
+            _skip(draft, step, Attempt(step.name))
+        return
+    row = draft.attempts.get((step.name, NO_ITEM))
+    if row is None:
+        counted = Attempt(step.name, waits_for=WaitsFor.JOIN, missing=ways - 1, live=int(token.live))
+    elif row.waits_for is WaitsFor.JOIN and row.is_open:
+        counted = replace(row, missing=row.missing - 1, live=row.live + int(token.live))
+    else:
+        return  # It has fired or was skipped before this token came: nothing more depends on it.
+    if not _weigh(draft, step, counted):
+        if row is None:
+            draft.move(counted, "join_opened")
+        else:
+            draft.count(counted)
+
+
+def count_again(draft: Draft, step: Step, counted: Attempt) -> None:
+    """Reopen a join that was cancelled while it counted."""
+    counted = replace(counted, waits_for=WaitsFor.JOIN)
+    if not _weigh(draft, step, counted):
+        draft.move(counted, "join_opened")
+
+
+def _weigh(draft: Draft, step: Step, counted: Attempt) -> bool:
+    """Let the join fire or be skipped if its tokens say so; tell whether they do."""
+    needed = _needed(step, counted)
+    if counted.live >= needed:
+        activate(draft, step, incoming(draft, step), counted)
+    elif counted.live + counted.missing < needed:
+        _skip(draft, step, counted)
+    else:
+        return False
+    return True
+
+
+def _needed(step: Step, counted: Attempt) -> int:
+    """Say how many live tokens let the join fire, as far as is known; for `all`, those that were taken."""
+    if step.join_mode is JoinMode.ANY:
+        return 1
+    if step.join_mode is JoinMode.COUNT:
+        return step.join_count
+    return max(1, counted.live + counted.missing)
+
+
+def _skip(draft: Draft, step: Step, attempt: Attempt) -> None:
+    skipped = replace(
+        attempt, status=StepStatus.SKIPPED, waits_for=None, completed_at=draft.now, took=DEAD
+    )
+    draft.move(skipped, "step_skipped")
+    draft.send(step, DEAD, None)
+
+
+def _begin(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
+    action = step.action
+    match action:
+        case Call() | SubFlow():
+            launch(draft, attempt, _prepare(draft, step, value))
+        case Gate():
+            _open_gate(draft, step, action, attempt, value)
+        case Wait():
+            _open_wait(draft, action, attempt, value)
+        case Delay() | Until():
+            _set_timer(draft, action, attempt, value)
+        case Foreach():
+            _open_loop(draft, action, attempt, value)
+        case Pass():
+            finish(draft, attempt, value)
+
+
+def _prepare(draft: Draft, step: Step, value: Json) -> Prepared:
+    """Render the step's arguments, unless an approver has seen them: then those are what runs."""
+    ways = draft.flow.ways_in[step.name]
+    if len(ways) == 1:
+        frozen = draft.run.frozen.get(ways[0].source, {}).get(step.name)
+        if frozen is not None:
+            return frozen
+    return _render_work(draft, work_of(step), result=value)
+
+
+def _render_work(draft: Draft, work: Call | SubFlow, **more: Json) -> Prepared:
+    return _render(draft, work.args if isinstance(work, Call) else work.input, **more)
+
+
+def _render(draft: Draft, template: Template, **more: Json) -> Prepared:
+    rendered = template.render(
+        scope_of(draft, **more), lenient_input=draft.flow.lenient, max_size=draft.limits.payload_bytes
+    )
+    if rendered.missing:
+        draft.note("input_missing", None, names=list(rendered.missing))
+    return Prepared(rendered.value, encode_secrets(rendered.secrets))
+
+
+def _open_gate(draft: Draft, step: Step, gate: Gate, attempt: Attempt, value: Json) -> None:
+    preview = _preview(draft, step, value)
+    due_at = None if gate.timeout_s is None else round(draft.now + gate.timeout_s, 3)
+    opened = replace(attempt, waits_for=WaitsFor.APPROVAL, due_at=due_at)
+    shown: Json = {name: {"args": prepared.args} for name, prepared in preview.items()}
+    draft.move(opened, "gate_opened", prepared=Prepared(shown, _secrets_of(preview)))
+    if preview:
+        draft.run = replace(draft.run, frozen={**draft.run.frozen, step.name: preview})
+
+
+def _preview(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
+    """Render what follows the gate, as far as it does not depend on the decision itself."""
+    preview: dict[str, Prepared] = {}
+    for edge in step.edges:
+        following = draft.flow.steps[edge.target]
+        if edge.label in (Label.DENY, Label.ERROR) or not isinstance(following.action, (Call, SubFlow)):
+            continue
+        work = work_of(following)
+        template = work.args if isinstance(work, Call) else work.input
+        if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name):
+            continue
+        try:
+            preview[following.name] = _render(draft, template, result=value)
+        except (ExpressionError, InvalidInput):
+            continue  # It has no value yet; if it still has none when its turn comes, it fails there.
+    return preview
+
+
+def _depends_on(template: Template, gate: str) -> bool:
+    return any(
+        reference.root == "result" or (reference.root == "steps" and reference.path[:1] in ((), (gate,)))
+        for reference in template.references
+    )
+
+
+def _secrets_of(preview: dict[str, Prepared]) -> dict[str, Json]:
+    return {name: dict(prepared.secrets) for name, prepared in preview.items() if prepared.secrets}
+
+
+def _open_wait(draft: Draft, wait: Wait, attempt: Attempt, value: Json) -> None:
+    key = None
+    if wait.key is not None:
+        rendered = _render(draft, wait.key, result=value).args
+        key = rendered if isinstance(rendered, str) else values.canonical(rendered)
+    for signal in draft.run.signals:
+        if signal.name == wait.signal and (signal.key is None or signal.key == key):
+            remaining = tuple(other for other in draft.run.signals if other.id != signal.id)
+            draft.run = replace(draft.run, signals=remaining)
+            draft.effects.append(UseSignal(signal.id))
+            finish(draft, attempt, signal.payload)
+            return
+    due_at = None if wait.timeout_s is None else round(draft.now + wait.timeout_s, 3)
+    opened = replace(attempt, waits_for=WaitsFor.SIGNAL, due_at=due_at)
+    draft.move(opened, "wait_opened", prepared=Prepared({"signal": wait.signal, "key": key}))
+    if key is not None:
+        draft.effects.append(FindSignal(draft.run.id, wait.signal, key))
+
+
+def _set_timer(draft: Draft, action: Delay | Until, attempt: Attempt, value: Json) -> None:
+    template = action.seconds if isinstance(action, Delay) else action.moment
+    rendered = _render(draft, template, result=value).args
+    due_at = draft.now + _seconds(rendered) if isinstance(action, Delay) else _moment(rendered)
+    if due_at <= draft.now:
+        finish(draft, attempt, value)
+        return
+    draft.results[attempt.name] = value
+    waiting = replace(attempt, waits_for=WaitsFor.TIME, due_at=round(due_at, 3))
+    draft.move(waiting, "timer_set", result=values.canonical(value))
+
+
+def _seconds(value: Json) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MAX_WAIT_S:
+        raise InvalidInput("delay", f"must be a number of seconds from 0 to ten years, not {value!r}")
+    return float(value)
+
+
+def _moment(value: Json) -> float:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise InvalidInput("until", f"must be a time like 2030-01-31T09:00:00Z, not {value!r}")
+    if moment.tzinfo is None:
+        raise InvalidInput("until", f"must say its zone, as in {value}Z or {value}+02:00")
+    return moment.astimezone(UTC).timestamp()
+
+
+def _open_loop(draft: Draft, foreach: Foreach, attempt: Attempt, value: Json) -> None:
+    items = _render(draft, foreach.items, result=value).args
+    if not isinstance(items, (list, tuple)):
+        raise InvalidInput("foreach.items", f"must be a list, not {values.type_name(items)}")
+    if len(items) > draft.limits.foreach_items:
+        most = f"at most {draft.limits.foreach_items:,} are allowed"
+        raise InvalidInput("foreach.items", f"has {len(items):,} items; {most}")
+    open_loop(draft, attempt, Loop(items, range(len(items))))
+
+
+def open_loop(draft: Draft, attempt: Attempt, loop: Loop) -> None:
+    """Open the row of a foreach; its arguments say what a later reader needs to go on with it."""
+    args: dict[str, Json] = {"items": loop.items}
+    if loop.again:
+        args["again"] = [[item, loop.again[item]] for item in loop.order]
+    draft.move(replace(attempt, waits_for=WaitsFor.ITEMS), "items_opened", prepared=Prepared(args))
+    draft.loops[attempt.name] = loop
+    draft.busy_loops.append(attempt.name)
+
+
+def _go_on(draft: Draft, name: str) -> None:
+    """Start as many items as may be out; end the step when none is left."""
+    loop = draft.loops.get(name)
+    row = draft.attempts[name, NO_ITEM]
+    foreach = draft.flow.steps[name].action
+    if loop is None or not isinstance(foreach, Foreach):
+        return
+    if loop.size > draft.limits.collected_bytes and loop.error is None:
+        reason = f"the results of {name} exceed {draft.limits.collected_bytes:,} bytes of JSON together"
+        loop = replace(loop, error=Error("result-too-large", reason))
+    if loop.error is not None:
+        loop = _drop_unstarted(draft, name, loop)
+    while loop.error is None and loop.out < foreach.concurrency and loop.next < len(loop.order):
+        item = loop.order[loop.next]
+        loop = replace(loop, next=loop.next + 1, out=loop.out + 1)
+        draft.loops[name] = loop
+        _start_item(draft, foreach, Attempt(name, item, loop.again.get(item, 1)), loop.items[item])
+        loop = draft.loops[name]
+    draft.loops[name] = loop
+    if loop.out == 0 and (loop.error is not None or loop.next == len(loop.order)):
+        _end_loop(draft, row, loop)
+
+
+def _start_item(draft: Draft, foreach: Foreach, attempt: Attempt, item: Json) -> None:
+    try:
+        prepared = _render_work(draft, foreach.body, item=item, index=attempt.item)
+    except ExpressionError as error:
+        fail(draft, attempt, Error("bad-template", str(error)), may_retry=False)
+    else:
+        launch(draft, attempt, prepared)
+
+
+def _drop_unstarted(draft: Draft, name: str, loop: Loop) -> Loop:
+    """After an item has failed for good, cancel the items that no worker has."""
+    for attempt in list(draft.attempts.values()):
+        if attempt.name == name and attempt.item != NO_ITEM and attempt.status is not StepStatus.RUNNING:
+            endings.cancel_attempt(draft, attempt, "another item failed")
+            loop = replace(loop, out=loop.out - 1)
+    return replace(loop, next=len(loop.order))
+
+
+def _end_loop(draft: Draft, row: Attempt, loop: Loop) -> None:
+    del draft.loops[row.name]
+    if loop.error is not None:
+        fail(draft, row, loop.error, may_retry=False)
+        return
+    results: list[Json] = [None] * len(loop.items)
+    rest = loop.collected
+    while rest is not None:
+        item, value, rest = rest
+        results[item] = value
+    finish(draft, row, results)

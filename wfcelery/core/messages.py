@@ -1,0 +1,331 @@
+"""Everything that can happen to a run, as one closed union.
+
+Reports come from workers, requests from people and programs, the rest from the executor itself.
+A request carries the id of its command: its answer is kept under that id, so that a repeat is harmless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from wfcelery.core.state import Error, Prepared, RunStatus, StepRef
+from wfcelery.core.values import Json
+
+
+class Kind(StrEnum):
+    """What kind of being acts. An agent never decides a gate."""
+
+    PERSON = "person"
+    AGENT = "agent"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who acts. `at_terminal`: the person in front of an in-process run, who may answer its gates."""
+
+    id: str
+    kind: Kind = Kind.PERSON
+    groups: tuple[str, ...] = ()
+    at_terminal: bool = False
+
+
+# -- reports of workers
+
+
+@dataclass(frozen=True, slots=True)
+class StepDone:
+    """The tool returned."""
+
+    ref: StepRef
+    result: Json
+    event: str | None = None
+    worker: str | None = None
+    started_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """The tool raised, ran out of time, or could not be called."""
+
+    ref: StepRef
+    error: Error
+    ancestors: tuple[str, ...] = ()
+    retry: bool = True
+    retry_after: float | None = None
+    worker: str | None = None
+    started_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepPostponed:
+    """The tool said `later()`: somebody else will end the step."""
+
+    ref: StepRef
+    worker: str | None = None
+    started_at: float | None = None
+
+
+# -- what the executor itself finds out
+
+
+@dataclass(frozen=True, slots=True)
+class StepSent:
+    """The step was handed over: its message is on its way to a worker."""
+
+    ref: StepRef
+
+
+@dataclass(frozen=True, slots=True)
+class StepLost:
+    """No living worker has the step. `counted`: the loss is charged to the step's own budget."""
+
+    ref: StepRef
+    counted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TimerDue:
+    """The clock has passed the `due_at` of a pending step."""
+
+    run_id: str
+    step: str
+    item: int
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    """A sub-run has ended."""
+
+    parent: StepRef
+    status: RunStatus
+    output: Json
+    error: Error | None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Deciding another message about this run raised: the run cannot go on."""
+
+    run_id: str
+    reason: str
+
+
+# -- requests
+
+
+@dataclass(frozen=True, slots=True)
+class Decide:
+    """Approve or deny a gate."""
+
+    command_id: str
+    run_id: str
+    step: str
+    approve: bool
+    by: Principal
+    comment: str = ""
+    form: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Tell a run something it may wait for."""
+
+    command_id: str
+    run_id: str
+    name: str
+    by: Principal
+    payload: Json = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop a run for good."""
+
+    command_id: str
+    run_id: str
+    by: Principal
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Let nothing new start until `Resume`."""
+
+    command_id: str
+    run_id: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Let a held run go on."""
+
+    command_id: str
+    run_id: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class RetryRun:
+    """Reopen a failed run: new attempts for what failed or was cancelled by the failure."""
+
+    command_id: str
+    run_id: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class StepReady:
+    """Let a pending step go on now: a plain gate, a wait, a delay, a retry, a parked step."""
+
+    command_id: str
+    run_id: str
+    step: str
+    by: Principal
+    item: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EndStep:
+    """End a step whose tool said `later()`: with a result, or with an error."""
+
+    command_id: str
+    run_id: str
+    step: str
+    by: Principal
+    item: int = -1
+    result: Json = None
+    event: str | None = None
+    error: Error | None = None
+
+
+Report: TypeAlias = StepDone | StepFailed | StepPostponed
+Finding: TypeAlias = StepSent | StepLost | TimerDue | ChildEnded | Broken
+Request: TypeAlias = Decide | Signal | Cancel | Hold | Resume | RetryRun | StepReady | EndStep
+RunMessage: TypeAlias = Report | Finding | Request
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """What it takes to begin a run: the definition is known, the input is checked."""
+
+    run_id: str
+    definition_id: str
+    version: int
+    input: Json
+    by: Principal
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+    parent: StepRef | None = None
+    root_id: str | None = None
+
+
+# -- what the executor must do after a decision
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Hand a ready step to a worker."""
+
+    ref: StepRef
+    flow: str
+    tool: str
+    prepared: Prepared
+    user: str
+    timeout_s: float | None
+    queue: str | None
+    priority: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StopStep:
+    """Ask whoever runs the step to stop: its result is no longer needed."""
+
+    ref: StepRef
+
+
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """Begin a sub-run."""
+
+    child_id: str
+    definition_id: str
+    input: Json
+    parent: StepRef
+    root_id: str
+    created_by: str
+    wait: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CancelChild:
+    """Cancel a sub-run because its parent's step was."""
+
+    child_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TellParent:
+    """A sub-run has ended: its parent's step can go on."""
+
+    ended: ChildEnded
+
+
+@dataclass(frozen=True, slots=True)
+class FindSignal:
+    """A keyed wait has opened: a signal by key may have been stored before."""
+
+    run_id: str
+    name: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSignal:
+    """Store a signal for which nobody waits yet."""
+
+    signal_id: str
+    run_id: str
+    name: str
+    key: str | None
+    payload: Json
+
+
+@dataclass(frozen=True, slots=True)
+class UseSignal:
+    """A stored signal has been taken by a step."""
+
+    signal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CastVote:
+    """Write down one person's word at a gate."""
+
+    run_id: str
+    step: str
+    attempt: int
+    voter: str
+    approve: bool
+    comment: str
+    form: Json
+
+
+Effect: TypeAlias = (
+    Dispatch | StopStep | StartChild | CancelChild | TellParent | FindSignal | KeepSignal | UseSignal | CastVote
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is told: done, or refused with the reason. Nothing changes on a refusal."""
+
+    ok: bool
+    reason: str = ""
+    data: dict[str, Json] = field(default_factory=dict)

@@ -1,0 +1,196 @@
+"""Every error that wfcelery raises on purpose.
+
+    WfceleryError
+    ├── InvalidFlow          a flow that cannot be accepted, with all its faults
+    ├── InvalidInput         an input, result or message that is not what it must be
+    ├── ExpressionError      a condition or template that does not parse or cannot be evaluated
+    ├── NotFound             no such run, step, definition
+    ├── Refused              not allowed, already decided, in conflict with what is
+    ├── NotReachable         the database or the broker does not answer
+    ├── StoreError           the tables and the engine disagree
+    │   ├── StaleState       rows have moved past what was read
+    │   ├── LostLease        another executor writes now
+    │   └── UnknownSchema    the tables are of a version this code does not know
+    ├── InvalidSettings      a setting that is unknown or cannot be used
+    └── ToolError            raised by tools: the attempt failed
+        └── NoRetry          raised by tools: failed for good, do not try again
+
+The arguments of an error are its data and survive pickling; its words are made in `__str__`.
+`code` is stable and documented in docs/errors.md.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from wfcelery.core.faults import Fault
+
+
+class WfceleryError(Exception):
+    """The root of the tree: catching it catches everything we raise on purpose."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidFlow(WfceleryError):
+    """The flow has faults; `faults` lists every one of them."""
+
+    code = "invalid-flow"
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+    def __str__(self) -> str:
+        count = len(self.faults)
+        head = "the flow has 1 fault" if count == 1 else f"the flow has {count} faults"
+        return "\n".join([f"{head}:", *(f"  {fault}" for fault in self.faults)])
+
+
+class InvalidInput(WfceleryError):
+    """A value from outside is not what it must be; `path` says where, `reason` why."""
+
+    code = "invalid-input"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+class ExpressionError(WfceleryError):
+    """A condition or template does not parse, or has no value here; `column` counts from 1."""
+
+    code = "bad-expression"
+
+    def __init__(self, source: str, column: int, reason: str) -> None:
+        super().__init__(source, column, reason)
+        self.source = source
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        shown = self.source if len(self.source) <= 80 else self.source[:77] + "..."
+        return f"{self.reason} (in `{shown}`, column {self.column})"
+
+
+class NotFound(WfceleryError):
+    """There is no such run, step or definition."""
+
+    code = "not-found"
+
+    def __init__(self, kind: str, name: str, hint: str = "") -> None:
+        super().__init__(kind, name, hint)
+        self.kind = kind
+        self.name = name
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"no {self.kind} {self.name}" + (f"; {self.hint}" if self.hint else "")
+
+
+class Refused(WfceleryError):
+    """The request was understood and is not allowed; nothing has changed."""
+
+    code = "refused"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class NotReachable(WfceleryError):
+    """The database or the broker does not answer."""
+
+    code = "not-reachable"
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(what, reason)
+        self.what = what
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.what} is out of reach: {self.reason}"
+
+
+class StoreError(WfceleryError):
+    """The tables and the engine disagree."""
+
+    code = "store-error"
+
+
+class StaleState(StoreError):
+    """A guarded write hit fewer rows than it must: somebody else has written."""
+
+    code = "stale-state"
+
+    def __init__(self, table: str, expected: int, hit: int) -> None:
+        super().__init__(table, expected, hit)
+
+    def __str__(self) -> str:
+        table, expected, hit = self.args
+        return f"{table}: {hit} of {expected} rows were as they were read; read them again"
+
+
+class LostLease(StoreError):
+    """Another executor has taken over; this one must stop writing."""
+
+    code = "lost-lease"
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__(epoch)
+
+    def __str__(self) -> str:
+        return f"another executor has taken over since epoch {self.args[0]}; this one stops"
+
+
+class UnknownSchema(StoreError):
+    """The tables are of a version this code does not know."""
+
+    code = "unknown-schema"
+
+    def __init__(self, found: str, known: str) -> None:
+        super().__init__(found, known)
+
+    def __str__(self) -> str:
+        found, known = self.args
+        return f"the tables are at version {found}, this wfcelery knows {known}; upgrade whichever is older"
+
+
+class InvalidSettings(WfceleryError):
+    """A setting is unknown or cannot be used."""
+
+    code = "invalid-settings"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+
+    def __str__(self) -> str:
+        name, reason = self.args
+        return f"setting {name}: {reason}"
+
+
+class ToolError(WfceleryError):
+    """For tools to raise: this attempt failed, another may succeed (after `retry_after` seconds)."""
+
+    code = "tool-error"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after)
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class NoRetry(ToolError):
+    """For tools to raise: this step has failed for good, trying again is pointless."""
+
+    code = "no-retry"
