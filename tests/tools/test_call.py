@@ -376,6 +376,21 @@ def test_groups_in_groups_without_end_are_described() -> None:
     assert (report.type, report.message, report.retry) == ("ExceptionGroup", "g (1 sub-exception)", True)
 
 
+def test_groups_that_share_their_parts_are_not_unfolded() -> None:
+    error: Exception = NoRetry("core")
+    for _ in range(60):
+        error = ExceptionGroup("g", [error, error])
+    report = raising(error)
+    assert (report.type, report.message, report.retry) == ("ExceptionGroup", "g (2 sub-exceptions)", False)
+    assert report.detail.endswith("\nExceptionGroup, with too many causes and parts to list\n")
+
+
+def test_a_circle_of_causes_is_described() -> None:
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert raising(first).message == "first"
+
+
 class Mute(Exception):
     def __str__(self) -> str:
         raise SystemExit(1)
@@ -393,6 +408,12 @@ class Sly(ToolError):
         pass
 
 
+class Faceless(Exception):
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # noqa: ANN401 - raises
+        raise SystemExit
+
+
 class Shy(type):
     @property
     def __name__(cls) -> str:  # type: ignore[override]
@@ -405,6 +426,8 @@ class Nameless(Exception, metaclass=Shy):
 
 def test_an_exception_that_cannot_speak_is_reported_for_it() -> None:
     assert raising(Mute()).message == "Mute, whose message cannot be made into text"
+    speechless = Failed("BaseException", "the exception cannot be described", ("BaseException",))
+    assert raising(Faceless()) == speechless
     sly = raising(Sly("sly"))
     assert (sly.message, sly.retry_after) == ("sly", None)
     nameless = raising(Nameless("x"))

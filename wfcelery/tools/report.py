@@ -21,6 +21,7 @@ T = TypeVar("T")
 LONGEST_RETRY_AFTER: Final = 366 * 86_400.0
 MOST_ANCESTORS: Final = 64
 LONGEST_NAME: Final = 200
+MOST_PARTS: Final = 1_000
 UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -68,6 +69,11 @@ Report: TypeAlias = Returned | Failed | Postponed
 
 def failure(error: BaseException, limits: Limits) -> Failed:
     """Describe `error`, whatever its own methods do."""
+    speechless = Failed("BaseException", "the exception cannot be described", ("BaseException",))
+    return _safely(lambda: _described(error, limits), speechless)
+
+
+def _described(error: BaseException, limits: Limits) -> Failed:
     if isinstance(error, (BadArguments, BadResult, ResultTooLarge, UnknownEvent)):
         message = _storable(str(error)[: limits.message_chars])
         return Failed(error.code, message, (error.code, *_names(type(error))), retry=False)
@@ -111,13 +117,15 @@ def _names(cls: type) -> Iterator[str]:
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield `error` and, through groups in groups, everything that it holds."""
-    waiting = [error]
+    """Yield `error` and, through groups in groups, everything that it holds, once."""
+    waiting, seen = [error], {id(error)}
     while waiting:
         each = waiting.pop()
         yield each
         if isinstance(each, BaseExceptionGroup):
-            waiting.extend(reversed(each.exceptions))
+            fresh = [part for part in reversed(each.exceptions) if id(part) not in seen]
+            seen.update(map(id, fresh))
+            waiting.extend(fresh)
 
 
 def _retry_after(error: BaseException) -> float | None:
@@ -143,7 +151,23 @@ def _traceback(error: BaseException) -> str:
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__package__") == __package__:
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
+    if _is_modest(error):
+        return "".join(traceback.format_exception(type(error), error, frames))
+    last = f"{type(error).__qualname__}, with too many causes and parts to list\n"
+    return "".join([*traceback.format_tb(frames), last])
+
+
+def _is_modest(error: BaseException) -> bool:
+    """Whether the parts of `error` can be listed: groups that share parts unfold without end."""
+    waiting: list[BaseException | None] = [error]
+    for _ in range(MOST_PARTS):
+        if not waiting:
+            return True
+        each = waiting.pop()
+        if each is not None:
+            waiting += [each.__cause__, each.__context__]
+            waiting += each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+    return False
 
 
 def _storable(text: str) -> str:
