@@ -151,8 +151,10 @@ class Evaluation:
             self.missing.append(path)
             return ""
         because = f" ({self._written(node, position - 1)} {why})" if why else ""
-        asked = f"give a default with `??` or ask with `has({path})`"
-        raise MissingValue(self.source, node.column, f"{path} is missing{because}; {asked}")
+        ask = f" or ask with `has({path})`" if isinstance(base, Name) else ""
+        raise MissingValue(
+            self.source, node.column, f"{path} is missing{because}; give a default with `??`{ask}"
+        )
 
     def _written(self, node: Chain | Name, position: int) -> str:
         """Give the first links of a chain as they stand in the source."""

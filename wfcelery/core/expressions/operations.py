@@ -36,7 +36,7 @@ def kind(value: object) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "true or false"
+        return "a boolean"
     if isinstance(value, (int, float)):
         return "a number"
     if isinstance(value, str):
@@ -118,6 +118,8 @@ def within(needle: Json, where: Json, spend: Spend) -> bool:
         return isinstance(needle, str) and needle in where
     if isinstance(where, (list, tuple)):
         spend(len(where))
+        if not isinstance(needle, (list, tuple, Mapping)) and needle not in where:
+            return False  # the quick way: what Python finds unequal is unequal to us
         return any(equal(needle, item, spend) for item in where)
     hint = "; for a text write text.contains(part)" if isinstance(where, str) else ""
     raise Unfit(f"`in` looks into a list or the keys of a map, not {kind(where)}{hint}")
