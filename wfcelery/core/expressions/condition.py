@@ -61,18 +61,14 @@ class Condition:
         """Decide in `scope`; raises `ExpressionError` where there is no answer."""
         if isinstance(self.rule, Pattern):
             return self.rule.holds(scope.get("result"))
-        return self.judge(scope, lenient_input=lenient_input).holds
+        return _decided(self.rule, Evaluation(self.source, scope, lenient_input=lenient_input))
 
     def judge(self, scope: Scope, *, lenient_input: bool = False) -> Verdict:
         """Decide like `holds`, and also say which input paths were taken as "" (lenient only)."""
         if isinstance(self.rule, Pattern):
             return Verdict(self.rule.holds(scope.get("result")))
-        evaluation = Evaluation(self.rule.source, scope, lenient_input=lenient_input)
-        value = evaluation.value(self.rule.root)
-        if not isinstance(value, bool):
-            reason = f"the condition gave {kind(value)}, it must give true or false"
-            raise ExpressionError(self.source, self.rule.root.column, reason)
-        return Verdict(value, tuple(evaluation.missing))
+        evaluation = Evaluation(self.source, scope, lenient_input=lenient_input)
+        return Verdict(_decided(self.rule, evaluation), tuple(evaluation.missing))
 
 
 @lru_cache(maxsize=4_096)
@@ -85,6 +81,14 @@ def parse_condition(source: str) -> Condition:
     pattern = Pattern(_values(match["word"], match["quoted"]), negated=match["sign"] == "!=")
     column = match.start("result") + 1
     return Condition(source, pattern, (Reference("result", (), optional=True, column=column),))
+
+
+def _decided(rule: Expression, evaluation: Evaluation) -> bool:
+    value = evaluation.value(rule.root)
+    if isinstance(value, bool):
+        return value
+    reason = f"the condition gave {kind(value)}, it must give true or false"
+    raise ExpressionError(rule.source, rule.root.column, reason)
 
 
 def _values(word: str | None, quoted: str | None) -> tuple[bool | str | None, ...]:

@@ -127,16 +127,16 @@ def _shown(text: str) -> str:
     return canonical(text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "...")
 
 
-def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
-    table = {code: change(chr(code)) for code in range(128)}
-    return lambda text: text.translate(table)
+def _ascii(change: Callable[[bytes], bytes]) -> Callable[[str], str]:
+    # In UTF-8 every byte of another letter is beyond ASCII, so changing bytes touches A-Z and a-z only.
+    return lambda text: change(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 _SHOWN: Final = 40
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,100}", re.ASCII)
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,5})?", re.ASCII)
 _TEXT_METHODS: Final[dict[str, Callable[[str], str]]] = {
-    "lowerAscii": _ascii(str.lower),
-    "upperAscii": _ascii(str.upper),
+    "lowerAscii": _ascii(bytes.lower),
+    "upperAscii": _ascii(bytes.upper),
     "trim": str.strip,
 }

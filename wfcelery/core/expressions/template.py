@@ -62,6 +62,8 @@ class Template:
 
     def render(self, scope: Scope, *, lenient_input: bool = False, max_size: int = MAX_OUTPUT) -> Rendered:
         """Fill in the values of `scope`; `max_size` bounds the length of the result as JSON text."""
+        if isinstance(self._root, _Constant) and self._root.size <= max_size:
+            return Rendered(self._root.value)
         rendering = _Rendering(scope, lenient_input=lenient_input, max_size=max_size)
         value = rendering.value(self._root)
         return Rendered(value, rendering.secrets, tuple(rendering.missing))
@@ -214,6 +216,9 @@ class _Rendering:
             if isinstance(part, _Text):
                 return self._text(part)
             value = self._evaluation.value(part.node)
+            if isinstance(value, str):  # by far the most common, so it goes the short way
+                self._spend(len(value) + 3)
+                return value
             return functions.plain(value, self._spend, MAX_DEPTH - part.place.depth)
         except Unfit as unfit:
             raise TemplateError(source, 1, str(unfit), part.place.path) from None
