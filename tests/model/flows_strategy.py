@@ -1,0 +1,205 @@
+"""Random flows, as documents in the full form. One generator for hypothesis (which shrinks) and for plain seeds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from wfcelery.core.document import compile_flow, pin
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from wfcelery.core.flow import Flow
+    from wfcelery.core.values import Json
+
+Document = dict[str, "Json"]
+
+CONDITIONS = ("result == true", "result == 1", 'result == "x"', "result != null", "input.n > 2")
+KINDS = ("tool",) * 6 + ("pass", "pass", "approval", "wait", "delay", "foreach", "foreach", "flow")
+ARGS: tuple[Json, ...] = (
+    {},
+    {"n": "{{input.n}}"},
+    {"got": "{{result}}"},
+    {"text": "n is {{input.n}}", "list": [1, "{{input.items}}"]},
+)
+
+
+def flows() -> st.SearchStrategy[Document]:
+    """Valid flows of 3 to 12 steps of every kind."""
+    return st.randoms(use_true_random=False).map(random_flow)
+
+
+def compiled(document: Document) -> Flow:
+    """Read a document; its sub-flows are pinned to one definition."""
+    return pin(compile_flow(document), {("child", None): "child-definition"})
+
+
+def random_flow(random: Random) -> Document:
+    """Draw a graph without cycles in which every step leads on to a later one and the last is done."""
+    count = random.randint(3, 12)
+    names = [f"s{number}" for number in range(count)]
+    steps: dict[str, dict[str, Json]] = {}
+    for number, name in enumerate(names):
+        later = names[number + 1 :]
+        near = later[:4] if random.random() < 0.7 else later
+        step = _action(random)
+        if not later or random.random() < 0.04:
+            step["done"] = True
+        else:
+            step |= _way_on(random, near, calls="tool" in step)
+        _other_ways(random, step, later)
+        _reads_earlier(random, step, names[:number])
+        steps[name] = step
+    _drop_unreachable(steps, names[0])
+    _after_gates(steps)
+    _join_modes(random, steps)
+    document: Document = {"name": "random", "start": names[0], "steps": steps}
+    if random.random() < 0.3:
+        document["output"] = {name: f"{{{{steps.{name}.result ?? null}}}}" for name in list(steps)[:3]}
+    return document
+
+
+def _action(random: Random) -> dict[str, Json]:
+    match random.choice(KINDS):
+        case "tool":
+            step = {"tool": "echo", "args": random.choice(ARGS), "retry": _retry(random)}
+            if random.random() < 0.15:
+                step["on_lost"] = "hold"
+            if random.random() < 0.2:
+                step["timeout_s"] = 60
+            return step
+        case "approval":
+            return {"approval": _gate(random)}
+        case "wait":
+            wait: dict[str, Json] = {"signal": random.choice(("go", "stop"))}
+            if random.random() < 0.5:
+                wait["timeout_s"] = random.choice((30, 3600))
+            return {"wait": wait}
+        case "delay":
+            return {"delay": random.choice((0, 5, 90.5, "{{input.n}}"))}
+        case "foreach":
+            body: dict[str, Json] = {
+                "items": random.choice(([], [7], [1, 2, 3], "{{input.items}}", [5, 5, 5, 5, 5])),
+                "concurrency": random.choice((1, 2, 3, 10)),
+                "on_item_error": random.choice(("fail", "collect")),
+            }
+            if random.random() < 0.8:
+                body |= {"tool": "echo", "args": {"item": "{{item}}", "at": "{{index}}"}}
+            else:
+                body |= {"flow": "child", "input": {"item": "{{item}}"}}
+            return {"foreach": body, "retry": _retry(random)}
+        case "flow":
+            step = {"flow": {"name": "child", "input": {"n": "{{input.n}}"}}}
+            if random.random() < 0.4:
+                step["retry"] = _retry(random)
+            return step
+        case _:
+            return {}
+
+
+def _retry(random: Random) -> Json:
+    return {
+        "max_attempts": random.choice((1, 1, 2, 3)),
+        "backoff": random.choice(([10], [1, 60], {"initial_s": 2, "factor": 3, "max_s": 10, "jitter": 0})),
+        "no_retry_on": random.choice(([], ["Fatal"])),
+    }
+
+
+def _gate(random: Random) -> dict[str, Json]:
+    gate: dict[str, Json] = {}
+    if random.random() < 0.5:
+        gate["approvers"] = random.choice((["ann"], ["ann", "bob"], ["group:ops"]))
+    if random.random() < 0.3:
+        gate["quorum"] = 2
+        gate.pop("approvers", None)
+    if random.random() < 0.3:
+        gate["allow_self"] = True
+    if random.random() < 0.2:
+        gate["require_comment"] = True
+    if random.random() < 0.6:
+        gate["timeout_s"] = 120
+        gate["on_timeout"] = random.choice(("deny", "approve", "escalate"))
+        if gate["on_timeout"] == "escalate":
+            gate["escalate_to"] = ["eve"]
+            gate.setdefault("approvers", ["ann", "bob"])
+    return gate
+
+
+def _way_on(random: Random, later: list[str], *, calls: bool) -> dict[str, Json]:
+    ways = ["next", "next", "join", "branch", "parallel", "parallel"] + (["on"] if calls else [])
+    match random.choice(ways):
+        case "next":
+            return {"next": random.choice(later)}
+        case "join":
+            return {"join": random.choice(later)}
+        case "parallel":
+            size = min(len(later), random.randint(1, 4))
+            return {"parallel": random.sample(later, size)}
+        case "on":
+            return {"on": {event: random.choice(later) for event in ("yes", "no")[: random.randint(1, 2)]}}
+        case _:
+            arms: list[Json] = [
+                {"if": random.choice(CONDITIONS), "then": random.choice(later)} for _ in range(random.randint(1, 2))
+            ]
+            if random.random() < 0.85:
+                arms.append({"else": random.choice(later)})
+            return {"branch": arms}
+
+
+def _other_ways(random: Random, step: dict[str, Json], later: list[str]) -> None:
+    if later and random.random() < 0.2 and ("tool" in step or "foreach" in step or "flow" in step or "wait" in step):
+        step["on_error"] = random.choice(later)
+    if later and random.random() < 0.15:
+        step["optional"] = True
+    gate, wait = step.get("approval"), step.get("wait")
+    if later and isinstance(gate, dict) and random.random() < 0.5:
+        gate["on_deny"] = random.choice(later)
+    if later and isinstance(wait, dict) and "timeout_s" in wait and random.random() < 0.5:
+        wait["on_timeout"] = random.choice(later)
+
+
+def _reads_earlier(random: Random, step: dict[str, Json], earlier: list[str]) -> None:
+    if earlier and isinstance(step.get("args"), dict) and random.random() < 0.3:
+        read = random.choice(earlier)
+        step["args"] = {"before": f"{{{{steps.{read}.result ?? 'none'}}}}"}
+
+
+def _drop_unreachable(steps: dict[str, dict[str, Json]], start: str) -> None:
+    reached, todo = set(), [start]
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo.extend(_targets(steps[name]))
+    for name in list(steps):
+        if name not in reached:
+            del steps[name]
+
+
+def _targets(step: dict[str, Json]) -> list[str]:
+    found = [step[way] for way in ("next", "join", "on_error") if way in step]
+    found += list(step.get("parallel", ()))
+    found += [arm.get("then", arm.get("else")) for arm in step.get("branch", ())]
+    found += list(step.get("on", {}).values())
+    found += [step["approval"]["on_deny"]] if "on_deny" in step.get("approval", {}) else []
+    found += [step["wait"]["on_timeout"]] if "on_timeout" in step.get("wait", {}) else []
+    return found
+
+
+def _after_gates(steps: dict[str, dict[str, Json]]) -> None:
+    """What follows a gate runs with what was shown there: keep to what cannot change between."""
+    for step in list(steps.values()):
+        if "approval" in step:
+            for target in _targets(step):
+                if "tool" in steps[target]:
+                    steps[target]["args"] = {"n": "{{input.n}}"}
+
+
+def _join_modes(random: Random, steps: dict[str, dict[str, Json]]) -> None:
+    targets = [target for step in steps.values() for target in _targets(step)]
+    for name, step in steps.items():
+        ways = targets.count(name)
+        if ways > 1 and random.random() < 0.6:
+            step["join_mode"] = random.choice(("any", "any", random.randint(1, ways)))

@@ -1,0 +1,270 @@
+"""One run played twice: by an engine and by the reference, message by message, compared after each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.model.driver import START, CoreEngine, Engine, StepSeen, Work
+from tests.model.flows_strategy import Document, compiled
+from tests.model.reference import Reference
+from wfcelery.core.messages import (
+    Cancel,
+    ChildEnded,
+    Decide,
+    EndStep,
+    Hold,
+    Kind,
+    Principal,
+    Resume,
+    RetryRun,
+    RunMessage,
+    Signal,
+    StepDone,
+    StepFailed,
+    StepLost,
+    StepPostponed,
+    StepReady,
+    StepSent,
+    TimerDue,
+)
+from wfcelery.core.state import NO_ITEM, Error, Key, RunStatus, StepRef, StepStatus, WaitsFor
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from wfcelery.core.values import Json
+
+PEOPLE = (
+    Principal("ann"),
+    Principal("bob", groups=("ops",)),
+    Principal("cay", groups=("ops",)),
+    Principal("eve"),
+    Principal("starter"),
+    Principal("bot", kind=Kind.AGENT),
+    Principal("starter", at_terminal=True),
+)
+STARTER = Principal("starter")
+RESULTS: tuple[Json, ...] = (None, True, False, 1, "x", [1, 2], {"a": {"b": 2.5}})
+ERRORS = ("ValueError", "Fatal", "timeout")
+INPUT: Json = {"n": 3, "items": ["a", "b", "c", "d"]}
+ENDS = (RunStatus.COMPLETED, RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
+
+
+class Game:
+    """A run under way, with the messages that were sent so far."""
+
+    def __init__(self, document: Document, engine: Engine | None = None, value: Json = INPUT) -> None:
+        self.flow = compiled(document)
+        self.engine: Engine = CoreEngine() if engine is None else engine
+        self.now = START
+        self.sent: list[RunMessage] = []
+        self.unsent: list[StepRef] = []
+        self.work: list[Work] = []
+        self.children: list[StepRef] = []
+        self.numbers = 0
+        self.engine.start(self.flow, value, STARTER, self.now)
+        self.reference = Reference(self.flow, "", value, STARTER.id, self.now)
+        self.compare()
+
+    def send(self, message: RunMessage) -> None:
+        """Let one thing happen to both, and compare."""
+        self.sent.append(message)
+        self.engine.send(message, self.now)
+        self.reference.send(message, self.now)
+        self.compare()
+
+    def compare(self) -> None:
+        """Hold what is to be seen of the engine against the reference."""
+        seen, model = self.engine.observe(), self.reference
+        expected = {
+            key: StepSeen(row.attempt, row.status, row.waits_for, row.due_at) for key, row in model.rows.items()
+        }
+        assert seen.steps == expected, differences(seen.steps, expected)
+        assert (seen.status, seen.held, seen.error) == (model.status, model.held, model.error)
+        if seen.status is RunStatus.COMPLETED:
+            assert seen.output == model.output
+        new = seen.work[len(self.work) :]
+        got = [(work.ref.step, work.ref.item, work.ref.attempt, work.args) for work in new]
+        wanted = [(work.step, work.item, work.attempt, work.args) for work in model.new_work]
+        assert sorted(got, key=repr) == sorted(wanted, key=repr)
+        model.new_work = []
+        for work in new:
+            assert all(work.ref.fence > other.ref.fence for other in self.work if other.ref.step == work.ref.step)
+            model.handed(work.ref)
+            self.unsent.append(work.ref)
+            self.work.append(work)
+        children = seen.children[len(self.children) :]
+        assert sorted((ref.step, ref.item, ref.attempt) for ref in children) == sorted(model.new_children)
+        model.new_children = []
+        for ref in children:
+            model.handed(ref)
+            self.children.append(ref)
+
+    # -- moves
+
+    def restart(self) -> None:
+        self.engine.restart()
+        self.compare()
+
+    def pass_on(self) -> None:
+        """Say that all work handed out is on its way, as the executor does after each batch."""
+        refs, self.unsent = self.unsent, []
+        for ref in refs:
+            self.send(StepSent(ref))
+
+    def command(self) -> str:
+        self.numbers += 1
+        return f"c{self.numbers}"
+
+    def open_work(self) -> list[StepRef]:
+        rows = self.reference.rows
+        active = (StepStatus.READY, StepStatus.RUNNING)
+        return [
+            row.ref
+            for row in rows.values()
+            if row.ref is not None
+            and (row.status in active or (row.status is StepStatus.PENDING and row.waits_for is WaitsFor.REPORT))
+        ]
+
+    def open_children(self) -> list[StepRef]:
+        rows = self.reference.rows.values()
+        return [row.ref for row in rows if row.ref and row.waits_for is WaitsFor.FLOW and row.is_open]
+
+    def pending(self, *kinds: WaitsFor) -> list[Key]:
+        rows = self.reference.rows.items()
+        return [key for key, row in rows if row.status is StepStatus.PENDING and row.waits_for in kinds]
+
+    def timers(self) -> list[tuple[float, Key, int]]:
+        rows = self.reference.rows.items()
+        found = [(row.due_at, key, row.attempt) for key, row in rows if row.is_open and row.due_at is not None]
+        return sorted(found)
+
+    def due(self, *, early: bool = False) -> None:
+        """Let the clock come to the next timer and say so."""
+        timers = self.timers()
+        if timers:
+            due_at, (step, item), attempt = timers[0]
+            if not early:
+                self.now = max(self.now, due_at)
+            self.send(TimerDue("" if not self.work else self.work[0].ref.run_id, step, item, attempt))
+
+    def report(self, random: Random, ref: StepRef) -> RunMessage:
+        """Draw what a worker may say of a step."""
+        roll = random.random()
+        if roll < 0.66:
+            return StepDone(ref, random.choice(RESULTS), event=self.outcome(random, ref), worker="w1")
+        if roll < 0.86:
+            kind = random.choice(ERRORS)
+            after = random.choice((None, None, None, 7.0))
+            ancestors = (kind, "Exception")
+            return StepFailed(ref, Error(kind, "no"), ancestors, retry=random.random() < 0.9, retry_after=after)
+        if roll < 0.92:
+            return StepPostponed(ref)
+        return StepLost(ref, counted=random.random() < 0.7)
+
+    def outcome(self, random: Random, ref: StepRef) -> str | None:
+        events = [edge.event for edge in self.flow.steps[ref.step].edges if edge.event]
+        return random.choice(events) if events else None
+
+
+def differences(got: dict[Key, StepSeen], wanted: dict[Key, StepSeen]) -> str:
+    """Show only what differs."""
+    keys = sorted({*got, *wanted})
+    lines = [f"{key}: engine {got.get(key)}, reference {wanted.get(key)}" for key in keys if got.get(key) != wanted.get(key)]
+    return "\n" + "\n".join(lines)
+
+
+def move(game: Game, random: Random) -> None:
+    """Make one random move: mostly useful ones, some late, repeated, or from the wrong person."""
+    roll = random.random()
+    work, children = game.open_work(), game.open_children()
+    if roll < 0.12 and game.unsent:
+        game.pass_on()
+    elif roll < 0.50 and work:
+        game.send(game.report(random, random.choice(work)))
+    elif roll < 0.58 and children:
+        end_child(game, random, random.choice(children))
+    elif roll < 0.66:
+        game.due(early=random.random() < 0.15)
+    elif roll < 0.74:
+        repeat(game, random)
+    elif roll < 0.80:
+        game.restart()
+    elif roll < 0.86:
+        vote(game, random)
+    elif roll < 0.90:
+        name = random.choice(("go", "stop", "never"))
+        game.send(Signal(game.command(), "", name, random.choice(PEOPLE), random.choice(RESULTS)))
+    else:
+        rare(game, random, roll)
+
+
+def rare(game: Game, random: Random, roll: float) -> None:
+    rows = [key for key, row in game.reference.rows.items() if row.is_open]
+    if roll < 0.93 and rows:
+        step, item = random.choice(rows)
+        game.send(StepReady(game.command(), "", step, random.choice(PEOPLE), item))
+    elif roll < 0.945:
+        game.send(Hold(game.command(), "", STARTER))
+    elif roll < 0.97:
+        game.send(Resume(game.command(), "", STARTER))
+    elif roll < 0.972:
+        game.send(Cancel(game.command(), "", STARTER, "enough"))
+    elif roll < 0.98:
+        game.now += random.choice((0.5, 20, 400))
+    elif game.work:
+        ref = random.choice(game.work).ref
+        game.send(game.report(random, replace(ref, fence=ref.fence + random.choice((0, 0, 1)))))
+
+
+def end_child(game: Game, random: Random, ref: StepRef) -> None:
+    status = random.choice(ENDS)
+    error = Error("ValueError", "child") if status is RunStatus.FAILED else None
+    output = random.choice(RESULTS) if status is RunStatus.COMPLETED else None
+    game.send(ChildEnded(ref, status, output, error))
+
+
+def vote(game: Game, random: Random) -> None:
+    gates = game.pending(WaitsFor.APPROVAL) or [(random.choice(list(game.flow.steps)), NO_ITEM)]
+    by, comment = random.choice(PEOPLE), random.choice(("", "fine"))
+    game.send(Decide(game.command(), "", random.choice(gates)[0], random.random() < 0.8, by, comment))
+
+
+def repeat(game: Game, random: Random) -> None:
+    """Send an old message again; a request comes under an id of its own."""
+    if not game.sent:
+        return
+    message = random.choice(game.sent)
+    if isinstance(message, (Decide, StepReady, Signal, EndStep)):
+        message = replace(message, command_id=game.command())
+    if not isinstance(message, (Cancel, Hold, Resume, RetryRun)):
+        game.send(message)
+
+
+def drain(game: Game, limit: int = 600) -> None:
+    """Do what is left to do, until the run has ended and nothing of it is open."""
+    game.send(Resume(game.command(), "", STARTER))
+    for _ in range(limit):
+        if game.unsent:
+            game.pass_on()
+        elif game.open_work():
+            ref = game.open_work()[0]
+            events = [edge.event for edge in game.flow.steps[ref.step].edges if edge.event]
+            game.send(StepDone(ref, 1, event=events[0] if events else None))
+        elif game.open_children():
+            game.send(ChildEnded(game.open_children()[0], RunStatus.COMPLETED, "child", None))
+        elif game.pending(WaitsFor.APPROVAL):
+            step = game.pending(WaitsFor.APPROVAL)[0][0]
+            for person in PEOPLE:
+                game.send(Decide(game.command(), "", step, approve=True, by=person, comment="yes"))
+        elif game.pending(WaitsFor.SIGNAL, WaitsFor.PERSON):
+            step, item = game.pending(WaitsFor.SIGNAL, WaitsFor.PERSON)[0]
+            game.send(StepReady(game.command(), "", step, Principal("ann"), item))
+        elif game.timers():
+            game.due()
+        else:
+            break
+    open_rows = [key for key, row in game.reference.rows.items() if row.is_open]
+    assert not open_rows, f"still open: {open_rows}"
+    assert not game.reference.is_live, "the run has not ended"

@@ -1,0 +1,678 @@
+"""A plain interpreter of flows, written from the rules and not from `decide`: slow, and obviously right.
+
+It keeps a map from edge to token and looks at all ways in each time a token comes: no counters. Losers are
+found by walking every path. Where a ticket (fence) is needed, it takes the engine's own: `handed` tells it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from wfcelery.core.expressions import MissingValue
+from wfcelery.core.flow import (
+    Call,
+    Delay,
+    Edge,
+    Flow,
+    Foreach,
+    Gate,
+    JoinMode,
+    OnItemError,
+    OnLost,
+    OnTimeout,
+    Pass,
+    SubFlow,
+    Until,
+    Wait,
+)
+from wfcelery.core.messages import (
+    Cancel,
+    ChildEnded,
+    Decide,
+    EndStep,
+    Hold,
+    Kind,
+    Principal,
+    Resume,
+    RetryRun,
+    RunMessage,
+    Signal,
+    StepDone,
+    StepFailed,
+    StepLost,
+    StepPostponed,
+    StepReady,
+    StepSent,
+    TimerDue,
+)
+from wfcelery.core.retry import wait_before
+from wfcelery.core.state import NO_ITEM, Key, RunStatus, StepRef, StepStatus, WaitsFor
+
+if TYPE_CHECKING:
+    from wfcelery.core.expressions import Template
+    from wfcelery.core.values import Json
+
+PENDING, READY, RUNNING = StepStatus.PENDING, StepStatus.READY, StepStatus.RUNNING
+DONE, FAILED, SKIPPED, CANCELLED = StepStatus.DONE, StepStatus.FAILED, StepStatus.SKIPPED, StepStatus.CANCELLED
+LOSS_BUDGET = 3
+
+
+@dataclass
+class Row:
+    """The newest attempt at a step, or at an item of it."""
+
+    attempt: int = 1
+    status: StepStatus = PENDING
+    waits_for: WaitsFor | None = None
+    due_at: float | None = None
+    args: Json = None
+    result: Json = None
+    error: tuple[str, str] | None = None
+    tries: int = 0
+    losses: int = 0
+    ref: StepRef | None = None
+    escalated: bool = False
+    votes: dict[str, bool] = field(default_factory=dict)
+    began_with: Json = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in (PENDING, READY, RUNNING)
+
+
+@dataclass
+class Loop:
+    """A foreach under way."""
+
+    items: list[Json]
+    todo: list[int]
+    results: dict[int, Json] = field(default_factory=dict)
+    errors: dict[int, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """One handing-over of work."""
+
+    step: str
+    item: int
+    attempt: int
+    args: Json
+
+
+class Reference:
+    """One run of one flow."""
+
+    def __init__(self, flow: Flow, run_id: str, value: Json, by: str, now: float) -> None:
+        self.flow = flow
+        self.run_id = run_id
+        self.input = value
+        self.by = by
+        self.now = now
+        self.status = RunStatus.RUNNING
+        self.held = False
+        self.error: str | None = None
+        self.output: Json = None
+        self.tokens: dict[Edge, tuple[bool, Json]] = {}
+        self.queue: list[tuple[Edge, bool, Json]] = []
+        self.rows: dict[Key, Row] = {}
+        self.loops: dict[str, Loop] = {}
+        self.signals: list[tuple[str, Json]] = []
+        self.fired: set[str] = set()
+        self.dones: list[str] = []
+        self.begun_joins: list[str] = []
+        self.new_work: list[Handed] = []
+        self.unsent: list[Key] = []
+        self.new_children: list[tuple[str, int, int]] = []
+        self.denied = False
+        self.begin(flow.start, None)
+        self.settle()
+
+    # -- what others see
+
+    @property
+    def is_live(self) -> bool:
+        return self.status in (RunStatus.RUNNING, RunStatus.PAUSED)
+
+    def handed(self, ref: StepRef) -> None:
+        """Take note of the ticket under which the engine handed a step over, or began a sub-run."""
+        row = self.rows.get((ref.step, ref.item))
+        if row is not None and row.attempt == ref.attempt:
+            row.ref = ref
+
+    def send(self, message: RunMessage, now: float) -> None:
+        """Let one thing happen."""
+        self.now = now
+        self.new_work = []
+        self.new_children = []
+        self.take(message)
+        self.settle()
+
+    def take(self, message: RunMessage) -> None:
+        match message:
+            case StepSent(ref):
+                row = self.current(ref)
+                if row is not None and row.status is READY:
+                    row.status = RUNNING
+            case StepDone(ref=ref):
+                row = self.reportable(ref)
+                if row is not None:
+                    self.end_well((ref.step, ref.item), message.result, message.event)
+            case StepFailed(ref=ref):
+                row = self.reportable(ref)
+                if row is not None:
+                    self.attempt_failed(ref, message)
+            case StepPostponed(ref=ref):
+                row = self.current(ref)
+                if row is not None and row.status in (READY, RUNNING):
+                    self.postpone(ref.step, row)
+            case StepLost(ref=ref, counted=counted):
+                row = self.current(ref)
+                if row is not None and row.status in (READY, RUNNING):
+                    self.lost((ref.step, ref.item), row, counted)
+            case TimerDue():
+                self.timer(message)
+            case ChildEnded():
+                self.child_ended(message)
+            case Decide():
+                self.vote(message.step, message.by, message.approve, message.comment)
+            case Signal():
+                if self.is_live:
+                    self.signals.append((message.name, message.payload))
+                    self.match_signals()
+            case Cancel():
+                if self.is_live:
+                    self.stop(RunStatus.CANCELLED)
+            case Hold():
+                if self.is_live:
+                    self.held = True
+            case Resume():
+                if self.is_live and self.held:
+                    self.held = False
+                    waiting, self.unsent = self.unsent, []
+                    for key in waiting:
+                        if self.rows[key].status is READY:
+                            self.hand_over(key)
+            case StepReady():
+                self.ready_now(message)
+            case EndStep():
+                row = self.rows.get((message.step, message.item))
+                if row is not None and row.waits_for is WaitsFor.REPORT and row.status is PENDING:
+                    self.end_postponed(message)
+            case RetryRun():
+                pass
+            case _:
+                raise AssertionError(message)
+
+    # -- tokens
+
+    def settle(self) -> None:
+        """Deliver tokens in the order in which they were sent, then look whether the run has ended."""
+        while self.queue and self.is_live:
+            edge, live, value = self.queue.pop(0)
+            assert edge not in self.tokens, f"two tokens on {edge}"
+            self.tokens[edge] = (live, value)
+            self.look_at(edge.target)
+        self.queue.clear()
+        if not self.is_live:
+            return
+        rows = [row for row in self.rows.values() if row.is_open]
+        if not rows:
+            self.finish()
+            return
+        active = any(row.status in (READY, RUNNING) for row in rows)
+        people = (WaitsFor.APPROVAL, WaitsFor.SIGNAL, WaitsFor.PERSON)
+        waits = any(row.waits_for in people for row in rows)
+        self.status = RunStatus.PAUSED if self.held or (waits and not active) else RunStatus.RUNNING
+
+    def finish(self) -> None:
+        if not self.dones:
+            self.status = RunStatus.FAILED
+            self.error = "stuck"
+            return
+        self.status = RunStatus.COMPLETED
+        if self.flow.output is None:
+            self.output = self.rows[self.dones[-1], NO_ITEM].result
+        else:
+            self.output = self.flow.output.render(self.scope(None)).value
+
+    def look_at(self, name: str) -> None:
+        """Begin, skip or let wait a step, judged by all its ways in."""
+        row = self.rows.get((name, NO_ITEM))
+        if row is not None and row.waits_for is not WaitsFor.JOIN:
+            return
+        step = self.flow.steps[name]
+        ways = self.flow.ways_in[name]
+        came = [(edge, *self.tokens[edge]) for edge in ways if edge in self.tokens]
+        live = [(edge, value) for edge, is_live, value in came if is_live]
+        missing = len(ways) - len(came)
+        if len(ways) == 1 or step.join_mode is JoinMode.ALL:
+            fires, hopeless = missing == 0 and len(live) > 0, missing == 0 and not live
+        else:
+            needed = 1 if step.join_mode is JoinMode.ANY else step.join_count
+            fires, hopeless = len(live) >= needed, len(live) + missing < needed
+        if name in self.losers() and live:
+            self.rows[name, NO_ITEM] = Row(status=CANCELLED)
+            self.send_dead(name)
+        elif hopeless:
+            self.rows[name, NO_ITEM] = Row(status=SKIPPED)
+            self.send_dead(name)
+        elif fires:
+            if len(ways) > 1:
+                self.begun_joins.append(name)
+                if step.join_mode is not JoinMode.ALL:
+                    self.fired.add(name)
+            value = live[0][1] if len(ways) == 1 else {edge.source: value for edge, value in live}
+            self.begin(name, value)
+            self.drop_losers()
+        else:
+            self.rows[name, NO_ITEM] = Row(waits_for=WaitsFor.JOIN)
+
+    def send_dead(self, name: str) -> None:
+        for edge in self.flow.steps[name].edges:
+            self.queue.append((edge, False, None))
+
+    def send_by(self, name: str, choice: str, value: Json) -> None:
+        for edge in self.flow.steps[name].edges:
+            self.queue.append((edge, edge.choice == choice, value if edge.choice == choice else None))
+
+    # -- losers
+
+    def losers(self) -> set[str]:
+        """Every step all of whose paths come to a join of any or n that has fired."""
+        if not self.fired:
+            return set()
+        return {name for name in self.flow.steps if all(self.fired.intersection(p) for p in self.paths(name))}
+
+    def paths(self, name: str) -> list[list[str]]:
+        """All paths from a step to an end of the flow, without the step itself."""
+        step = self.flow.steps[name]
+        found: list[list[str]] = [[]] if step.done or not step.edges else []
+        for edge in step.edges:
+            found += [[edge.target, *rest] for rest in self.paths(edge.target)]
+        return found
+
+    def drop_losers(self) -> None:
+        for name in self.losers():
+            self.drop(name)
+
+    def drop(self, name: str) -> None:
+        """Cancel what has not been handed over; what runs goes on and will be written down."""
+        row = self.rows.get((name, NO_ITEM))
+        if row is None or not row.is_open:
+            return
+        items = [r for (n, i), r in self.rows.items() if n == name and i != NO_ITEM and r.is_open]
+        for item in items:
+            if item.status is not RUNNING:
+                item.status, item.waits_for, item.due_at = CANCELLED, None, None
+        if row.status is not RUNNING:
+            row.status, row.waits_for, row.due_at = CANCELLED, None, None
+            if self.is_live:
+                self.send_dead(name)
+
+    # -- beginning
+
+    def begin(self, name: str, value: Json) -> None:
+        step = self.flow.steps[name]
+        row = self.rows[name, NO_ITEM] = Row(began_with=value)
+        match step.action:
+            case Call(args=args):
+                self.begin_tool((name, NO_ITEM), args, self.scope(value))
+            case Gate(timeout_s=timeout_s):
+                self.wait(row, WaitsFor.APPROVAL, timeout_s)
+            case Wait(timeout_s=timeout_s):
+                self.wait(row, WaitsFor.SIGNAL, timeout_s)
+                self.match_signals()
+            case Delay(seconds=seconds):
+                self.wait(row, WaitsFor.TIME, float(self.render(seconds, value)))
+            case Until(moment=moment):
+                row.waits_for = WaitsFor.TIME
+                row.due_at = datetime.fromisoformat(str(self.render(moment, value))).timestamp()
+            case Foreach(items=items):
+                row.waits_for = WaitsFor.ITEMS
+                elements = list(self.render(items, value))
+                self.loops[name] = Loop(elements, list(range(len(elements))))
+                self.open_items(name)
+            case SubFlow() as body:
+                self.begin_child((name, NO_ITEM), body)
+            case Pass():
+                self.end_well((name, NO_ITEM), value, None)
+
+    def begin_tool(self, key: Key, args: Template, scope: dict[str, Json]) -> None:
+        row = self.rows[key]
+        row.args = args.render(scope).value
+        row.status = READY
+        self.hand_over(key)
+
+    def begin_child(self, key: Key, body: SubFlow) -> None:
+        row = self.rows[key]
+        self.new_children.append((*key, row.attempt))
+        if body.wait:
+            self.wait(row, WaitsFor.FLOW, self.flow.steps[key[0]].timeout_s)
+        else:
+            self.end_well(key, None, None)
+
+    def hand_over(self, key: Key) -> None:
+        row = self.rows[key]
+        if self.held:
+            self.unsent.append(key)
+        else:
+            self.new_work.append(Handed(*key, row.attempt, row.args))
+
+    def wait(self, row: Row, what: WaitsFor, seconds: float | None) -> None:
+        row.status, row.waits_for = PENDING, what
+        row.due_at = None if seconds is None else round(self.now + seconds, 3)
+
+    def scope(self, value: Json, item: Json = None, index: int | None = None) -> dict[str, Json]:
+        steps: dict[str, Json] = {}
+        for (name, number), row in self.rows.items():
+            if number == NO_ITEM:
+                seen: dict[str, Json] = {"status": row.status.value}
+                if row.status is DONE:
+                    seen["result"] = row.result
+                steps[name] = seen
+        scope: dict[str, Json] = {"input": self.input, "result": value, "steps": steps}
+        if index is not None:
+            scope |= {"item": item, "index": index}
+        return scope
+
+    def render(self, template: Template, value: Json) -> Json:
+        return template.render(self.scope(value)).value
+
+    # -- items
+
+    def open_items(self, name: str) -> None:
+        loop, action = self.loops[name], self.flow.steps[name].action
+        assert isinstance(action, Foreach)
+        while loop.todo and not loop.errors and self.items_out(name) < action.concurrency:
+            item = loop.todo.pop(0)
+            self.rows[name, item] = Row()
+            if isinstance(action.body, Call):
+                value = self.rows[name, NO_ITEM].began_with
+                self.begin_tool((name, item), action.body.args, self.scope(value, loop.items[item], item))
+            else:
+                self.begin_child((name, item), action.body)
+        if self.items_out(name):
+            return
+        if loop.errors:
+            number = min(loop.errors)
+            kind, message = loop.errors[number]
+            self.failed_for_good((name, NO_ITEM), (kind, f"item {number} failed: {message}"))
+        elif not loop.todo:
+            self.end_well((name, NO_ITEM), [loop.results[i] for i in range(len(loop.items))], None)
+
+    def items_out(self, name: str) -> int:
+        return sum(row.is_open for (n, i), row in self.rows.items() if n == name and i != NO_ITEM)
+
+    def item_ended(self, key: Key) -> None:
+        name, item = key
+        row, loop, action = self.rows[key], self.loops[name], self.flow.steps[name].action
+        assert isinstance(action, Foreach)
+        if row.status is DONE:
+            loop.results[item] = row.result
+        elif row.error is not None and action.on_item_error is OnItemError.COLLECT:
+            loop.results[item] = {"error": {"type": row.error[0], "message": row.error[1]}}
+        elif row.error is not None:
+            loop.errors[item] = row.error
+            for (n, i), other in self.rows.items():
+                if n == name and i != NO_ITEM and other.status is PENDING and other.waits_for is WaitsFor.RETRY:
+                    other.status, other.waits_for, other.due_at = CANCELLED, None, None
+        if self.rows[name, NO_ITEM].is_open and self.is_live:
+            self.open_items(name)
+
+    # -- ending
+
+    def end_well(self, key: Key, result: Json, event: str | None) -> None:
+        name, item = key
+        step, row = self.flow.steps[name], self.rows[key]
+        if item == NO_ITEM and step.edges and self.is_live and name not in self.losers():
+            choice = self.choice(name, result, event)
+        else:
+            choice = "next"
+        row.status, row.result, row.waits_for, row.due_at = DONE, result, None, None
+        if item != NO_ITEM:
+            self.item_ended(key)
+        elif not self.is_live:
+            return
+        elif name in self.losers():
+            self.send_dead(name)
+        elif choice is None:
+            self.stop(RunStatus.FAILED, "stuck")
+        else:
+            if step.done:
+                self.dones.append(name)
+            self.send_by(name, choice, result)
+
+    def choice(self, name: str, result: Json, event: str | None) -> str | None:
+        """Name the way out, or None where no branch holds."""
+        step = self.flow.steps[name]
+        labels = {edge.label.value for edge in step.edges}
+        if "on" in labels:
+            return f"on:{event}"
+        if not labels & {"if", "else"}:
+            return "next"
+        arms = [edge for edge in step.edges if edge.label.value == "if"]
+        for edge, condition in zip(arms, step.conditions, strict=True):
+            if condition.holds(self.scope(result)):
+                return edge.choice
+        return "else" if "else" in labels else None
+
+    def failed_for_good(self, key: Key, error: tuple[str, str]) -> None:
+        name, item = key
+        row = self.rows[key]
+        row.status, row.error, row.waits_for, row.due_at = FAILED, error, None, None
+        if item != NO_ITEM:
+            self.item_ended(key)
+            return
+        step = self.flow.steps[name]
+        if not self.is_live:
+            return
+        if name in self.losers():
+            self.send_dead(name)
+        elif any(edge.label.value == "error" for edge in step.edges):
+            self.send_by(name, "error", None)
+        elif step.optional:
+            self.send_dead(name)
+        else:
+            self.stop(RunStatus.FAILED, error[0])
+
+    def stop(self, status: RunStatus, error: str | None = None) -> None:
+        """End the run: cancel what has not started; what runs may finish."""
+        self.status = status
+        self.error = error
+        for name in self.flow.steps:
+            self.drop(name)
+
+    # -- reports
+
+    def current(self, ref: StepRef) -> Row | None:
+        row = self.rows.get((ref.step, ref.item))
+        return row if row is not None and row.ref == ref and row.attempt == ref.attempt else None
+
+    def reportable(self, ref: StepRef) -> Row | None:
+        row = self.current(ref)
+        if row is None:
+            return None
+        postponed = row.status is PENDING and row.waits_for is WaitsFor.REPORT
+        return row if row.status in (READY, RUNNING) or postponed else None
+
+    def attempt_failed(self, ref: StepRef, message: StepFailed) -> None:
+        error = (message.error.type, message.error.message)
+        policy = self.flow.steps[ref.step].retry
+        hopeless = not message.retry or bool(set(policy.no_retry_on) & {message.error.type, *message.ancestors})
+        self.retry_or_fail((ref.step, ref.item), error, hopeless=hopeless, after=message.retry_after)
+
+    def retry_or_fail(
+        self, key: Key, error: tuple[str, str], *, hopeless: bool = False, after: float | None = None
+    ) -> None:
+        row, policy = self.rows[key], self.flow.steps[key[0]].retry
+        tries = row.tries + 1
+        if hopeless or tries >= policy.max_attempts or not self.may_go_on(key):
+            self.failed_for_good(key, error)
+            return
+        wait = wait_before(policy, tries, "") if after is None else after
+        again = self.again(key, tries=tries)
+        self.wait(again, WaitsFor.RETRY, wait)
+
+    def again(self, key: Key, *, tries: int, losses: int | None = None) -> Row:
+        old = self.rows[key]
+        new = Row(
+            attempt=old.attempt + 1,
+            args=old.args,
+            tries=tries,
+            losses=old.losses if losses is None else losses,
+            began_with=old.began_with,
+        )
+        self.rows[key] = new
+        return new
+
+    def may_go_on(self, key: Key) -> bool:
+        """Tell whether another attempt would be of use to anybody."""
+        if not self.is_live or key[0] in self.losers():
+            return False
+        return key[1] == NO_ITEM or not self.loops[key[0]].errors
+
+    def postpone(self, name: str, row: Row) -> None:
+        self.wait(row, WaitsFor.REPORT, self.flow.steps[name].timeout_s)
+
+    def end_postponed(self, message: EndStep) -> None:
+        key = message.step, message.item
+        if message.error is None:
+            self.end_well(key, message.result, message.event)
+        else:
+            self.retry_or_fail(key, (message.error.type, message.error.message))
+
+    def lost(self, key: Key, row: Row, counted: bool) -> None:
+        if not self.may_go_on(key):
+            self.failed_for_good(key, ("lost", ""))
+        elif not counted:
+            row.status = READY
+            self.hand_over(key)
+        elif self.flow.steps[key[0]].on_lost is OnLost.HOLD:
+            new = self.again(key, tries=row.tries, losses=row.losses + 1)
+            self.wait(new, WaitsFor.PERSON, None)
+        elif row.losses + 1 > LOSS_BUDGET:
+            self.failed_for_good(key, ("lost", ""))
+        else:
+            new = self.again(key, tries=row.tries, losses=row.losses + 1)
+            new.status = READY
+            self.hand_over(key)
+
+    def child_ended(self, message: ChildEnded) -> None:
+        ref = message.parent
+        row = self.current(ref)
+        if row is None or row.status is not PENDING or row.waits_for is not WaitsFor.FLOW:
+            return
+        key = ref.step, ref.item
+        if message.status is RunStatus.COMPLETED:
+            self.end_well(key, message.output, None)
+        else:
+            kind = message.error.type if message.error is not None else message.status.value
+            self.retry_or_fail(key, (kind, message.error.message if message.error is not None else ""))
+
+    # -- people and clocks
+
+    def timer(self, message: TimerDue) -> None:
+        key = message.step, message.item
+        row = self.rows.get(key)
+        if row is None or row.attempt != message.attempt or row.status is not PENDING or row.due_at is None:
+            return
+        if self.held or not self.is_live or self.now < row.due_at:
+            return
+        match row.waits_for:
+            case WaitsFor.TIME:
+                self.end_well(key, row.began_with, None)
+            case WaitsFor.RETRY:
+                self.go_again(key, row)
+            case WaitsFor.APPROVAL:
+                self.gate_timeout(message.step, row)
+            case WaitsFor.SIGNAL:
+                if any(edge.label.value == "timeout" for edge in self.flow.steps[message.step].edges):
+                    row.status, row.error, row.waits_for, row.due_at = FAILED, ("timeout", ""), None, None
+                    self.send_by(message.step, "timeout", None)
+                else:
+                    self.failed_for_good(key, ("timeout", ""))
+            case WaitsFor.REPORT | WaitsFor.FLOW:
+                self.retry_or_fail(key, ("timeout", ""))
+
+    def go_again(self, key: Key, row: Row) -> None:
+        row.waits_for, row.due_at = None, None
+        action = self.flow.steps[key[0]].action
+        body = action.body if isinstance(action, Foreach) else action
+        if isinstance(body, SubFlow):
+            self.begin_child(key, body)
+        else:
+            row.status = READY
+            self.hand_over(key)
+
+    def gate_timeout(self, name: str, row: Row) -> None:
+        gate = self.flow.steps[name].action
+        assert isinstance(gate, Gate)
+        if gate.on_timeout is OnTimeout.APPROVE:
+            self.end_well((name, NO_ITEM), None, None)
+        elif gate.on_timeout is OnTimeout.ESCALATE and not row.escalated:
+            row.escalated = True
+            self.wait(row, WaitsFor.APPROVAL, gate.timeout_s)
+        else:
+            self.deny(name, row)
+
+    def deny(self, name: str, row: Row) -> None:
+        row.status, row.waits_for, row.due_at, row.error = FAILED, None, None, ("denied", "")
+        if any(edge.label.value == "deny" for edge in self.flow.steps[name].edges):
+            self.send_by(name, "deny", None)
+        else:
+            self.denied = True
+            self.stop(RunStatus.CANCELLED, "denied")
+
+    def vote(self, name: str, by: Principal, approve: bool, comment: str) -> None:
+        row = self.rows.get((name, NO_ITEM))
+        if not self.is_live or row is None or row.waits_for is not WaitsFor.APPROVAL or row.status is not PENDING:
+            return
+        gate = self.flow.steps[name].action
+        assert isinstance(gate, Gate)
+        if not self.may_decide(gate, row, by) or (gate.require_comment and not comment) or by.id in row.votes:
+            return
+        row.votes[by.id] = approve
+        if not approve:
+            self.deny(name, row)
+        elif sum(row.votes.values()) >= gate.quorum:
+            self.end_well((name, NO_ITEM), None, None)
+
+    def may_decide(self, gate: Gate, row: Row, by: Principal) -> bool:
+        if by.kind is not Kind.PERSON:
+            return False
+        if by.id == self.by and not gate.allow_self and not by.at_terminal:
+            return False
+        named = {*gate.approvers, *(gate.escalate_to if row.escalated else ())}
+        return not gate.approvers or bool(named & {by.id, *(f"group:{group}" for group in by.groups)})
+
+    def match_signals(self) -> None:
+        """Give each stored signal, oldest first, to the first step that waits for it."""
+        for name, payload in list(self.signals):
+            for (step, item), row in self.rows.items():
+                action = self.flow.steps[step].action
+                waits = row.status is PENDING and row.waits_for is WaitsFor.SIGNAL
+                if waits and isinstance(action, Wait) and action.signal == name:
+                    self.signals.remove((name, payload))
+                    self.end_well((step, item), payload, None)
+                    break
+
+    def ready_now(self, message: StepReady) -> None:
+        key = message.step, message.item
+        row = self.rows.get(key)
+        if row is None or row.status is not PENDING or not self.is_live:
+            return
+        match row.waits_for:
+            case WaitsFor.APPROVAL:
+                self.vote(message.step, message.by, approve=True, comment="")
+            case WaitsFor.SIGNAL:
+                self.end_well(key, None, None)
+            case WaitsFor.TIME:
+                self.end_well(key, row.began_with, None)
+            case WaitsFor.RETRY | WaitsFor.PERSON:
+                self.go_again(key, row)
+
+
+__all__ = ["Handed", "MissingValue", "Reference", "Row"]
