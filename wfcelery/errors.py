@@ -4,6 +4,8 @@
     ├── InvalidFlow          a flow that cannot be accepted, with all its faults
     ├── InvalidInput         an input, result or message that is not what it must be
     ├── ExpressionError      a condition or template that does not parse or cannot be evaluated
+    │   ├── TemplateError    the same in a template, with the place of the text
+    │   └── MissingValue     it reads a path that is not there
     ├── NotFound             no such run, step, definition
     ├── Refused              not allowed, already decided, in conflict with what is
     ├── NotReachable         the database or the broker does not answer
@@ -21,16 +23,18 @@ The arguments of an error are its data and survive pickling; its words are made 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wfcelery.core.faults import Fault
+
+SHOWN = 80
 
 
 class WfceleryError(Exception):
     """The root of the tree: catching it catches everything we raise on purpose."""
 
-    code: ClassVar[str] = "error"
+    code: str = "error"
 
 
 class InvalidFlow(WfceleryError):
@@ -74,7 +78,7 @@ class ExpressionError(WfceleryError):
         self.reason = reason
 
     def __str__(self) -> str:
-        shown = self.source if len(self.source) <= 80 else self.source[:77] + "..."
+        shown = self.source if len(self.source) <= SHOWN else self.source[: SHOWN - 3] + "..."
         return f"{self.reason} (in `{shown}`, column {self.column})"
 
 
@@ -94,13 +98,14 @@ class NotFound(WfceleryError):
 
 
 class Refused(WfceleryError):
-    """The request was understood and is not allowed; nothing has changed."""
+    """The request was understood and turned down; nothing has changed. `code` says on which ground."""
 
     code = "refused"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
+    def __init__(self, reason: str, code: str = "refused") -> None:
+        super().__init__(reason, code)
         self.reason = reason
+        self.code = code
 
     def __str__(self) -> str:
         return self.reason

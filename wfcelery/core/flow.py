@@ -64,7 +64,7 @@ class JoinMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Waiting times that grow: initial_s, times factor each time, never above max_s; jitter is a share 0..1."""
+    """Waiting times that grow by `factor` up to `max_s`, each shortened by up to the share `jitter`."""
 
     initial_s: float
     factor: float

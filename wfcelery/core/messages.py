@@ -79,6 +79,13 @@ class StepSent:
 
 
 @dataclass(frozen=True, slots=True)
+class StepUnsent:
+    """A ready step is known to be on its way to nobody: it must be handed over (again)."""
+
+    ref: StepRef
+
+
+@dataclass(frozen=True, slots=True)
 class StepLost:
     """No living worker has the step. `counted`: the loss is charged to the step's own budget."""
 
@@ -205,7 +212,7 @@ class EndStep:
 
 
 Report: TypeAlias = StepDone | StepFailed | StepPostponed
-Finding: TypeAlias = StepSent | StepLost | TimerDue | ChildEnded | Broken
+Finding: TypeAlias = StepSent | StepUnsent | StepLost | TimerDue | ChildEnded | Broken
 Request: TypeAlias = Decide | Signal | Cancel | Hold | Resume | RetryRun | StepReady | EndStep
 RunMessage: TypeAlias = Report | Finding | Request
 
@@ -318,14 +325,26 @@ class CastVote:
 
 
 Effect: TypeAlias = (
-    Dispatch | StopStep | StartChild | CancelChild | TellParent | FindSignal | KeepSignal | UseSignal | CastVote
+    Dispatch
+    | StopStep
+    | StartChild
+    | CancelChild
+    | TellParent
+    | FindSignal
+    | KeepSignal
+    | UseSignal
+    | CastVote
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is told: done, or refused with the reason. Nothing changes on a refusal."""
+    """What a request is told: done, or refused with the reason. Nothing changes on a refusal.
+
+    `code` says which kind of refusal it is; it means nothing when `ok`.
+    """
 
     ok: bool
     reason: str = ""
+    code: str = "refused"
     data: dict[str, Json] = field(default_factory=dict)

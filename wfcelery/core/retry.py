@@ -9,7 +9,7 @@ from wfcelery.core.flow import Exponential, Retry
 
 
 def may_retry(policy: Retry, failures: int, ancestors: Iterable[str]) -> bool:
-    """Tell whether another attempt is due after `failures` failures, the last by an error of these `ancestors`."""
+    """Tell whether another attempt follows `failures` failures, the last by an error of these `ancestors`."""
     return failures < policy.max_attempts and not set(policy.no_retry_on).intersection(ancestors)
 
 

@@ -87,7 +87,7 @@ Key: TypeAlias = tuple[str, int]
 class Attempt:
     """One attempt at a step: the control columns of its row.
 
-    `tries` counts the failures spent from the retry budget, `losses` those from the budget for vanished workers.
+    `tries` counts the failures spent from the retry budget, `losses` those from that for vanished workers.
     `took` names the way out that was taken once its tokens have gone out (`Edge.choice`), or is `DEAD`;
     None as long as they have not: a step that ends after its run has failed keeps them.
     """
@@ -194,7 +194,7 @@ class Loop:
         return replace(self, collected=(item, value, self.collected), size=self.size + size)
 
     def with_error(self, item: int, error: Error) -> Loop:
-        """Add an item's failure; of several, that of the lowest item is the one told of, in whatever order they came."""
+        """Add an item's failure; of several, that of the lowest item is told, in whatever order they came."""
         if self.error is not None and self.error_item <= item:
             return self
         told = Error(error.type, f"item {item} failed: {error.message}")

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from wfcelery.errors import InvalidInput
 
-Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 MAX_DEPTH: Final = 32
 MAX_INTEGER: Final = 2**63 - 1
@@ -76,7 +76,7 @@ def _text(value: str, path: str) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise InvalidInput(path, "holds a lone surrogate, which is not valid text") from None
-    return str(value)
+    return str.__str__(value)
 
 
 def type_name(value: Json) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wfcelery.core.values import Json  # noqa: TC001 - the annotations of tools are read at run time
+from wfcelery.core.values import Json
 from wfcelery.errors import ToolError
-from wfcelery.tools.context import Context  # noqa: TC001 - same reason
+from wfcelery.tools.context import Context
 from wfcelery.tools.declare import tool
 
 

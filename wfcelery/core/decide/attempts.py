@@ -193,7 +193,9 @@ def _choose(draft: Draft, step: Step, value: Json, event: str | None) -> str | E
         if event is None:
             return Error("unknown-event", f"the tool of {step.name} named no outcome, and `on` needs one")
         if f"on:{event}" not in choices:
-            return Error("unknown-event", f"the tool of {step.name} named {event!r}, which `on` does not list")
+            return Error(
+                "unknown-event", f"the tool of {step.name} named {event!r}, which `on` does not list"
+            )
         return f"on:{event}"
     if not step.conditions:
         return "next"

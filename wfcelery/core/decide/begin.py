@@ -140,9 +140,7 @@ def _needed(step: Step, counted: Attempt) -> int:
 
 
 def _skip(draft: Draft, step: Step, attempt: Attempt) -> None:
-    skipped = replace(
-        attempt, status=StepStatus.SKIPPED, waits_for=None, completed_at=draft.now, took=DEAD
-    )
+    skipped = replace(attempt, status=StepStatus.SKIPPED, waits_for=None, completed_at=draft.now, took=DEAD)
     draft.move(skipped, "step_skipped")
     draft.send(step, DEAD, None)
 

@@ -1,7 +1,7 @@
 """The working copy in which one decision is made, and what comes out of it.
 
-`Draft.move` is the only way to change a step and `Draft.set_run` the only way to change a run: each writes the
-change and the event that tells of it together, so that folding the events gives the rows by construction.
+`Draft.move` is the only way to change a step and `Draft.set_run` the only way to change a run: each writes
+the change and the event that tells of it together, so that folding the events gives the rows.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A row to insert (`before` is None) or to update, guarded by what it was. Payloads are canonical JSON texts."""
+    """A row to insert (no `before`) or to update, guarded by what it was. Payloads are canonical JSON."""
 
     before: Attempt | None
     after: Attempt
@@ -64,7 +64,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows from one message: the run as it is now, the rows, the history, and what to do after commit."""
+    """What follows from one message: the run as it is now, its rows, its history, what to do after commit."""
 
     run: Run
     writes: tuple[Write, ...] = ()
@@ -233,7 +233,9 @@ class Draft:
             run, tuple(self._writes.values()), tuple(self.events), tuple(self.effects), answer, self.output
         )
 
-    def _write(self, after: Attempt, args: str | None, secrets: str | None, result: str | None) -> Attempt | None:
+    def _write(
+        self, after: Attempt, args: str | None, secrets: str | None, result: str | None
+    ) -> Attempt | None:
         before = self.attempts.get(after.key)
         if before is not None and before.attempt != after.attempt:
             before = None
@@ -254,7 +256,11 @@ class Draft:
             self._writes[place] = Write(before, after, args, secrets, result)
         else:
             self._writes[place] = Write(
-                earlier.before, after, args or earlier.args, secrets or earlier.secrets, result or earlier.result
+                earlier.before,
+                after,
+                args or earlier.args,
+                secrets or earlier.secrets,
+                result or earlier.result,
             )
         return before
 

@@ -47,9 +47,14 @@ def cancel_run(draft: Draft, error: Error, actor: str) -> None:
 
 
 def cancel_open(
-    draft: Draft, *, reason: str, among: Container[str] | None = None, stop: bool = False, took: str | None = None
+    draft: Draft,
+    *,
+    reason: str,
+    among: Container[str] | None = None,
+    stop: bool = False,
+    took: str | None = None,
 ) -> list[Attempt]:
-    """Cancel the open attempts that have no worker (of the steps in `among`); ask the others to stop if `stop`."""
+    """Cancel the open attempts that have no worker (of steps in `among`); with `stop` ask the others to stop."""
     cancelled = []
     for attempt in list(draft.attempts.values()):
         if not attempt.is_open or (among is not None and attempt.name not in among):

@@ -43,9 +43,7 @@ def vote(draft: Draft, gate: Gate, attempt: Attempt, request: Decide) -> Answer:
     cast = Vote(attempt.name, attempt.attempt, request.by.id, request.approve, request.comment, request.form)
     draft.run = replace(draft.run, votes=(*draft.run.votes, cast))
     draft.effects.append(
-        CastVote(
-            draft.run.id, cast.step, cast.attempt, cast.voter, cast.approve, cast.comment, cast.form
-        )
+        CastVote(draft.run.id, cast.step, cast.attempt, cast.voter, cast.approve, cast.comment, cast.form)
     )
     draft.note("vote_cast", attempt, request.by.id, approve=cast.approve, comment=cast.comment)
     if not request.approve:

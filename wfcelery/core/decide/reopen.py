@@ -15,7 +15,9 @@ from wfcelery.core.state import Attempt, RunStatus, StepStatus
 def reopen(draft: Draft, message: RetryRun) -> Answer:
     """Make new attempts for what failed or was cancelled by the failure; the run must be loaded in full."""
     if draft.run.status is not RunStatus.FAILED:
-        return Answer(ok=False, reason=f"only a failed run can be retried; this one is {draft.run.status.value}")
+        return Answer(
+            ok=False, reason=f"only a failed run can be retried; this one is {draft.run.status.value}"
+        )
     if not draft.is_idle:
         return Answer(ok=False, reason="a step of the run is still running; retry when it has ended")
     draft.set_run("run_reopened", actor=message.by.id, status=RunStatus.RUNNING, reopened=True)

@@ -1,0 +1,155 @@
+"""What workers, clocks and sub-runs report: taken in once, and refused with the reason after that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wfcelery.core import values
+from wfcelery.core.decide import endings, gates
+from wfcelery.core.decide.attempts import dispatch, fail, finish, launch, lose
+from wfcelery.core.decide.draft import Draft
+from wfcelery.core.flow import Gate, Label
+from wfcelery.core.messages import ChildEnded, Report, StepDone, StepFailed, StepPostponed, TimerDue
+from wfcelery.core.state import Attempt, Error, RunStatus, StepRef, StepStatus, WaitsFor
+
+_WITH_A_WORKER = (StepStatus.READY, StepStatus.RUNNING)
+
+
+def held_by_worker(draft: Draft, ref: StepRef) -> Attempt | None:
+    """Give the attempt that `ref` names, if it is the current one and a worker may have it."""
+    attempt = draft.attempts.get((ref.step, ref.item))
+    if attempt is None or (attempt.attempt, attempt.fence) != (ref.attempt, ref.fence):
+        return None
+    return attempt if attempt.status in _WITH_A_WORKER else None
+
+
+def mark_sent(draft: Draft, ref: StepRef) -> None:
+    """Note that a ready step was handed over."""
+    attempt = held_by_worker(draft, ref)
+    if attempt is not None and attempt.status is StepStatus.READY:
+        draft.move(replace(attempt, status=StepStatus.RUNNING, sent_at=draft.now), "step_running")
+
+
+def send_again(draft: Draft, ref: StepRef) -> None:
+    """Ask for a ready step to be handed over that is on its way to nobody."""
+    attempt = held_by_worker(draft, ref)
+    if attempt is not None and attempt.status is StepStatus.READY:
+        dispatch(draft, attempt)
+
+
+def give_up(draft: Draft, ref: StepRef, *, counted: bool) -> None:
+    """Take note that no living worker has the step."""
+    attempt = held_by_worker(draft, ref)
+    if attempt is not None:
+        lose(draft, attempt, counted=counted)
+
+
+def take_report(draft: Draft, report: Report) -> None:
+    """Take in how a tool ended, if the report names the current attempt and fence."""
+    attempt = held_by_worker(draft, report.ref)
+    if attempt is None:
+        _refuse(draft, report)
+        return
+    match report:
+        case StepDone():
+            finish(
+                draft,
+                attempt,
+                report.result,
+                event=report.event,
+                worker=report.worker,
+                started_at=report.started_at,
+            )
+        case StepFailed():
+            fail(
+                draft,
+                attempt,
+                report.error,
+                ancestors=report.ancestors,
+                may_retry=report.retry,
+                retry_after=report.retry_after,
+                worker=report.worker,
+                started_at=report.started_at,
+            )
+        case StepPostponed():
+            _postpone(draft, attempt, report)
+
+
+def _postpone(draft: Draft, attempt: Attempt, report: StepPostponed) -> None:
+    limit = draft.step_of(attempt).timeout_s
+    waiting = replace(
+        attempt,
+        status=StepStatus.PENDING,
+        waits_for=WaitsFor.REPORT,
+        due_at=None if limit is None else round(draft.now + limit, 3),
+        worker=report.worker,
+        started_at=report.started_at,
+    )
+    if draft.is_live:
+        draft.move(waiting, "step_postponed")
+    else:
+        endings.cancel_attempt(draft, waiting, "the run has ended")
+
+
+def _refuse(draft: Draft, report: Report) -> None:
+    """Record a report that comes too late or from nowhere, unless it repeats one that was taken in."""
+    ref = report.ref
+    attempt = draft.attempts.get((ref.step, ref.item))
+    if attempt is not None and (attempt.attempt, attempt.fence) == (ref.attempt, ref.fence):
+        if _repeats(attempt, report):
+            return
+        reason = f"the attempt is already {attempt.status.value}"
+    elif attempt is None:
+        reason = "the run has no such step open"
+    else:
+        reason = f"attempt {attempt.attempt} with fence {attempt.fence} is the current one"
+    named = Attempt(ref.step, ref.item, ref.attempt) if ref.step in draft.flow.steps else None
+    kind = type(report).__name__
+    draft.note("report_refused", named, report.worker or "", report=kind, fence=ref.fence, reason=reason)
+
+
+def _repeats(attempt: Attempt, report: Report) -> bool:
+    match report:
+        case StepDone():
+            return attempt.result_digest == values.digest(values.canonical(report.result))
+        case StepFailed():
+            return attempt.error == report.error
+        case StepPostponed():
+            return attempt.waits_for is WaitsFor.REPORT
+
+
+def ring(draft: Draft, message: TimerDue) -> None:
+    """Look at the clock for one pending step; an early or repeated call changes nothing."""
+    attempt = draft.attempts.get((message.step, message.item))
+    if attempt is None or attempt.attempt != message.attempt or attempt.status is not StepStatus.PENDING:
+        return
+    if draft.run.held or attempt.due_at is None or attempt.due_at > draft.now:
+        return
+    step = draft.step_of(attempt)
+    match attempt.waits_for:
+        case WaitsFor.RETRY:
+            launch(draft, attempt, draft.prepared[attempt.key])
+        case WaitsFor.TIME:
+            finish(draft, attempt, draft.results.get(attempt.name))
+        case WaitsFor.APPROVAL if isinstance(step.action, Gate):
+            gates.time_out(draft, step.action, attempt)
+        case WaitsFor.SIGNAL if step.edge(Label.TIMEOUT) is not None:
+            finish(draft, attempt, None, actor="timeout", choice=Label.TIMEOUT.value)
+        case WaitsFor.SIGNAL:
+            fail(draft, attempt, Error("timeout", "the signal did not come in time"), may_retry=False)
+        case WaitsFor.REPORT:
+            fail(draft, attempt, Error("timeout", f"no report came within {step.timeout_s:g} s"))
+
+
+def take_child(draft: Draft, message: ChildEnded) -> None:
+    """Take in how a sub-run ended."""
+    ref = message.parent
+    attempt = draft.attempts.get((ref.step, ref.item))
+    if attempt is None or attempt.attempt != ref.attempt or attempt.waits_for is not WaitsFor.FLOW:
+        return
+    if message.status is RunStatus.COMPLETED:
+        finish(draft, attempt, message.output)
+        return
+    said = message.error.message if message.error else message.status.value
+    kind = "sub-run-failed" if message.status is RunStatus.FAILED else "sub-run-cancelled"
+    fail(draft, attempt, Error(kind, said), may_retry=message.status is RunStatus.FAILED)

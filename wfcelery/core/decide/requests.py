@@ -1,0 +1,142 @@
+"""What people and programs ask for: done, or answered with the reason and without a change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wfcelery.core.decide import endings, gates
+from wfcelery.core.decide.attempts import dispatch, fail, finish, launch
+from wfcelery.core.decide.draft import Draft
+from wfcelery.core.flow import Gate, Wait
+from wfcelery.core.messages import (
+    Answer,
+    Cancel,
+    Decide,
+    EndStep,
+    Hold,
+    KeepSignal,
+    Resume,
+    Signal,
+    StepReady,
+)
+from wfcelery.core.state import NO_ITEM, Attempt, Error, RunStatus, StepStatus, StoredSignal, WaitsFor
+
+
+def _refused(reason: str) -> Answer:
+    return Answer(ok=False, reason=reason)
+
+
+def _waiting(draft: Draft, step: str, item: int = NO_ITEM) -> Attempt | Answer:
+    """Give the pending attempt that a request names, or the reason why there is none."""
+    if step not in draft.flow.steps:
+        known = ", ".join(sorted(draft.flow.steps)[:10])
+        return _refused(f"{draft.run.name} has no step {step}; it has {known}")
+    if not draft.is_live:
+        return _refused(f"the run is already {draft.run.status.value}")
+    attempt = draft.attempts.get((step, item))
+    if attempt is None:
+        return _refused(f"{step} has not begun yet")
+    if attempt.status is not StepStatus.PENDING:
+        return _refused(f"{step} is not waiting: it is {attempt.status.value}")
+    return attempt
+
+
+def decide_gate(draft: Draft, message: Decide) -> Answer:
+    """Take one person's word at a gate."""
+    attempt = _waiting(draft, message.step)
+    if isinstance(attempt, Answer):
+        return attempt
+    gate = draft.step_of(attempt).action
+    if attempt.waits_for is not WaitsFor.APPROVAL or not isinstance(gate, Gate):
+        return _refused(f"{message.step} does not wait for an approval")
+    return gates.vote(draft, gate, attempt, message)
+
+
+def take_signal(draft: Draft, message: Signal) -> Answer:
+    """Give a signal to the step that waits for it, or keep it until one does."""
+    if not draft.is_live:
+        return _refused(f"the run is already {draft.run.status.value}")
+    for attempt in draft.attempts.values():
+        action = draft.step_of(attempt).action
+        if attempt.waits_for is not WaitsFor.SIGNAL or not isinstance(action, Wait):
+            continue
+        if action.signal == message.name and message.key in (None, _wait_key(draft, attempt)):
+            finish(draft, attempt, message.payload, actor=message.by.id)
+            return Answer(ok=True, data={"taken_by": attempt.name})
+    known = {step.action.signal for step in draft.flow.steps.values() if isinstance(step.action, Wait)}
+    if message.name not in known:
+        waits = f"it waits for {', '.join(sorted(known))}" if known else "it waits for none"
+        return _refused(f"no step of {draft.run.name} waits for the signal {message.name}; {waits}")
+    if len(draft.run.signals) >= draft.limits.stored_signals:
+        return _refused(f"{draft.limits.stored_signals:,} signals are already kept for this run")
+    stored = StoredSignal(message.command_id, message.name, message.key, message.payload)
+    draft.run = replace(draft.run, signals=(*draft.run.signals, stored))
+    draft.effects.append(KeepSignal(stored.id, draft.run.id, stored.name, stored.key, stored.payload))
+    draft.note("signal_kept", None, message.by.id, signal=message.name)
+    return Answer(ok=True, data={"taken_by": None})
+
+
+def _wait_key(draft: Draft, attempt: Attempt) -> str | None:
+    shown = draft.prepared[attempt.key].args
+    key = shown.get("key") if isinstance(shown, dict) else None
+    return key if isinstance(key, str) else None
+
+
+def cancel(draft: Draft, message: Cancel) -> Answer:
+    """Stop the run for good; a repeat is harmless."""
+    if draft.run.status is RunStatus.CANCELLED:
+        return Answer(ok=True, data={"status": draft.run.status.value})
+    if not draft.is_live:
+        return _refused(f"the run is already {draft.run.status.value}")
+    said = f": {message.reason}" if message.reason else ""
+    endings.cancel_run(draft, Error("cancelled", f"cancelled by {message.by.id}{said}"), message.by.id)
+    return Answer(ok=True, data={"status": draft.run.status.value})
+
+
+def hold(draft: Draft, message: Hold | Resume) -> Answer:
+    """Let nothing new start, or let what was held back go out now."""
+    if not draft.is_live:
+        return _refused(f"the run is already {draft.run.status.value}")
+    hold = isinstance(message, Hold)
+    if draft.run.held != hold:
+        draft.set_run("run_held" if hold else "run_released", actor=message.by.id, held=hold)
+        if not hold:
+            for attempt in draft.attempts.values():
+                if attempt.status is StepStatus.READY:
+                    dispatch(draft, attempt)
+    return Answer(ok=True, data={"held": hold})
+
+
+def hurry(draft: Draft, message: StepReady) -> Answer:
+    """Let a pending step go on now, as its kind allows."""
+    attempt = _waiting(draft, message.step, message.item)
+    if isinstance(attempt, Answer):
+        return attempt
+    actor = message.by.id
+    match attempt.waits_for:
+        case WaitsFor.APPROVAL:
+            request = Decide(message.command_id, draft.run.id, message.step, approve=True, by=message.by)
+            return decide_gate(draft, request)
+        case WaitsFor.SIGNAL:
+            finish(draft, attempt, None, actor=actor)
+        case WaitsFor.TIME:
+            finish(draft, attempt, draft.results.get(attempt.name), actor=actor)
+        case WaitsFor.RETRY | WaitsFor.PERSON:
+            launch(draft, attempt, draft.prepared[attempt.key], actor)
+        case _:
+            return _refused(f"{message.step} waits for {attempt.waits_for}; that cannot be hurried")
+    return Answer(ok=True)
+
+
+def end_step(draft: Draft, message: EndStep) -> Answer:
+    """End a step whose tool said `later()`."""
+    attempt = _waiting(draft, message.step, message.item)
+    if isinstance(attempt, Answer):
+        return attempt
+    if attempt.waits_for is not WaitsFor.REPORT:
+        return _refused(f"{message.step} waits for {attempt.waits_for}, not for a report")
+    if message.error is None:
+        finish(draft, attempt, message.result, event=message.event, actor=message.by.id)
+    else:
+        fail(draft, attempt, message.error)
+    return Answer(ok=True)

@@ -1,0 +1,6 @@
+"""The whole engine in one process: the same core, store and executor, mailbox and workers in memory."""
+
+from wfcelery.embedded.clock import SystemClock, VirtualClock
+from wfcelery.embedded.engine import Engine
+
+__all__ = ["Engine", "SystemClock", "VirtualClock"]

@@ -1,0 +1,1 @@
+"""The single writer: takes messages, decides, writes one transaction per batch, hands steps over."""

@@ -1,0 +1,363 @@
+"""One batch of messages: decided one after the other, written together.
+
+`handle` decides; `write` puts everything that was decided into the tables with a handful of statements.
+Nothing here commits or publishes: that is the executor's.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from wfcelery.core import decide as core
+from wfcelery.core.limits import Limits
+from wfcelery.core.messages import (
+    Answer,
+    Broken,
+    Cancel,
+    CancelChild,
+    CastVote,
+    ChildEnded,
+    Dispatch,
+    Effect,
+    FindSignal,
+    KeepSignal,
+    Kind,
+    NewRun,
+    Principal,
+    Request,
+    RetryRun,
+    RunMessage,
+    Signal,
+    StartChild,
+    StepDone,
+    StepFailed,
+    StepPostponed,
+    StopStep,
+    TellParent,
+    UseSignal,
+)
+from wfcelery.core.state import NO_ITEM, Attempt, Error, Run, RunStatus, StepRef, StepStatus
+from wfcelery.errors import InvalidFlow, WfceleryError
+from wfcelery.executor import starting
+from wfcelery.executor.definitions import Definitions, fault_json
+from wfcelery.executor.messages import Broadcast, Define, Message, Retire, Start, Unreadable, text_of
+from wfcelery.store import changes, commands, dead_letters, definitions, runs, signals, steps, votes
+from wfcelery.store.changes import RunChange
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+ENGINE = Principal("engine", Kind.SYSTEM)
+
+Asked: TypeAlias = Request | Define | Start | Broadcast | Retire
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A message that was set aside, with the reason."""
+
+    run_id: str | None
+    message: str
+    error: str
+
+
+class Batch:
+    """What a batch of messages comes to, on one connection, at one moment."""
+
+    def __init__(
+        self, conn: Connection, catalogue: Definitions, cached: Mapping[str, Run], now: float, limits: Limits
+    ) -> None:
+        self.conn = conn
+        self.catalogue = catalogue
+        self.now = now
+        self.limits = limits
+        self.runs: dict[str, Run] = {}
+        self.changes: dict[str, RunChange] = {}
+        self.answers: dict[str, commands.Command] = {}
+        self.dispatches: list[Dispatch] = []
+        self.stops: list[StepRef] = []
+        self.letters: list[Letter] = []
+        self._cached = cached
+        self._votes: list[CastVote] = []
+        self._kept: list[KeepSignal] = []
+        self._used: list[str] = []
+        self._effects: deque[Effect] = deque()
+        self._answered: dict[str, commands.Command] = {}
+
+    def preload(self, messages: Iterable[Message]) -> None:
+        """Read what the messages are about, with one query for each table."""
+        asked = [message.command_id for message in messages if isinstance(message, Asked)]
+        if asked:
+            self._answered = commands.get_many(self.conn, asked)
+        named = {run_of(message) for message in messages if not isinstance(message, Unreadable)}
+        unknown = [run for run in named if run is not None and run not in self._cached]
+        if unknown:
+            self.runs.update(self._load(unknown))
+
+    def handle(self, message: Message) -> None:
+        """Decide one message, and everything that follows from it inside the engine."""
+        if isinstance(message, Unreadable):
+            self.letters.append(Letter(None, text_of(message), message.reason))
+            return
+        if isinstance(message, Asked):
+            if message.command_id in self._answered or message.command_id in self.answers:
+                return
+            self._answer(message, self._ask(message))
+        else:
+            self._tell(message)
+        while self._effects:
+            self._follow(self._effects.popleft())
+
+    def write(self) -> None:
+        """Write everything that was decided."""
+        changes.write(self.conn, list(self.changes.values()))
+        if self.answers:
+            commands.put_many(self.conn, list(self.answers.values()))
+        if self._votes:
+            votes.put_many(self.conn, self._votes, self.now)
+        if self._kept:
+            signals.keep(self.conn, self._kept, self.now)
+        if self._used:
+            signals.use(self.conn, self._used, self.now)
+        for letter in self.letters:
+            dead_letters.put(self.conn, letter.run_id, letter.message, letter.error, self.now)
+
+    def to_send(self) -> list[Dispatch]:
+        """Give the steps to hand over: those that no later message of the batch has taken back."""
+        return [each for each in self.dispatches if self._is_ready(each.ref)]
+
+    def run(self, run_id: str) -> Run | None:
+        """Give the run as this batch has left it so far."""
+        known = self.runs.get(run_id) or self._cached.get(run_id)
+        if known is None:
+            self.runs.update(self._load([run_id]))
+            known = self.runs.get(run_id)
+        return known
+
+    def begin(self, new: NewRun) -> Answer:
+        """Begin a run whose definition is known and whose input was checked."""
+        flow = self.catalogue.get(self.conn, new.definition_id).flow
+        decision = core.start(flow, new, self.now, self.limits)
+        self._take(None, decision)
+        return decision.answer or Answer(ok=True)
+
+    # -- requests
+
+    def _ask(self, message: Asked) -> Answer:
+        try:
+            match message:
+                case Define():
+                    return self._define(message)
+                case Start():
+                    return starting.start(self, message)
+                case Broadcast():
+                    return self._broadcast(message)
+                case Retire():
+                    return self._retire(message)
+                case RetryRun():
+                    return self._retry(message)
+                case _:
+                    return self._request(message)
+        except InvalidFlow as error:
+            faults = [fault_json(fault) for fault in error.faults]
+            return Answer(ok=False, reason=str(error), code=error.code, data={"faults": faults})
+        except WfceleryError as error:
+            return Answer(ok=False, reason=str(error), code=error.code)
+
+    def _request(self, message: Request) -> Answer:
+        run = self.run(message.run_id)
+        if run is None:
+            return Answer(ok=False, reason=f"no run {message.run_id}", code="not-found")
+        decision = self._decide(run, message)
+        if decision is None:
+            reason = f"deciding it failed; see dead letters of run {run.id}"
+            return Answer(ok=False, reason=reason, code="internal")
+        answer = decision.answer or Answer(ok=True)
+        if answer.ok:
+            self._take(run, decision)
+        return answer
+
+    def _define(self, message: Define) -> Answer:
+        made = self.catalogue.define(self.conn, message.document, message.name, message.by.id, self.now)
+        return Answer(ok=True, data={"id": made.id, "name": made.name, "version": made.version})
+
+    def _retire(self, message: Retire) -> Answer:
+        found = self.catalogue.find(self.conn, message.flow)
+        definitions.delete(self.conn, found.id, self.now)
+        return Answer(ok=True, data={"id": found.id, "name": found.name, "version": found.version})
+
+    def _retry(self, message: RetryRun) -> Answer:
+        self._flush(message.run_id)
+        self.runs.update(self._load([message.run_id], full=True))
+        run = self.runs.get(message.run_id)
+        if run is not None and run.key is not None and run.key_space is not None:
+            holder = starting.holder(self, run.key_space, run.key)
+            if holder not in (None, run.id):
+                return Answer(ok=False, reason=f"run {holder} is live under the key {run.key}")
+        return self._request(message)
+
+    def _broadcast(self, message: Broadcast) -> Answer:
+        reached = []
+        for run_id in signals.waiting(self.conn, message.name, message.key):
+            signal = Signal(
+                message.command_id, run_id, message.name, message.by, message.payload, message.key
+            )
+            if self._request(signal).ok:
+                reached.append(run_id)
+        if not reached:
+            kept = KeepSignal(message.command_id, "", message.name, message.key, message.payload)
+            self._kept.append(kept)
+        return Answer(ok=True, data={"reached": list(reached)})
+
+    def _answer(self, message: Asked, answer: Answer) -> None:
+        given = answer.data.get("run_id")
+        run_id = given if isinstance(given, str) else run_of(message)
+        self.answers[message.command_id] = commands.Command(
+            id=message.command_id,
+            kind=type(message).__name__,
+            run_id=run_id,
+            ok=answer.ok,
+            code="" if answer.ok else answer.code,
+            reason=answer.reason,
+            data=answer.data,
+            at=self.now,
+        )
+
+    # -- reports and findings
+
+    def _tell(self, message: RunMessage) -> None:
+        run_id = run_of(message)
+        run = self.run(run_id) if run_id else None
+        if run is None:
+            self.letters.append(Letter(run_id, text_of(message), f"there is no run {run_id}"))
+            return
+        if isinstance(message, StepDone | StepFailed | StepPostponed):
+            run = self._with_ended_item(run, message.ref)
+        decision = self._decide(run, message)
+        if decision is not None:
+            self._take(run, decision)
+
+    def _with_ended_item(self, run: Run, ref: StepRef) -> Run:
+        """Bring back the row of an item that has ended, so that a late report of it meets the truth."""
+        key = (ref.step, ref.item)
+        if ref.item == NO_ITEM or key in run.attempts:
+            return run
+        change = self.changes.get(run.id)
+        ended = change.newest(*key) if change is not None else None
+        row = ended or steps.find(self.conn, run.id, ref.step, ref.item)
+        return run if row is None else replace(run, attempts={**run.attempts, key: row})
+
+    def _decide(self, run: Run, message: RunMessage) -> core.Decision | None:
+        """Decide, or set the message aside: whatever a message does to `decide`, the others go on."""
+        flow = self.catalogue.get(self.conn, run.definition_id).flow
+        try:
+            return core.decide(flow, run, message, self.now, self.limits)
+        except Exception as error:  # noqa: BLE001 - the one place where a message may turn out to be poison
+            reason = f"{type(error).__name__}: {error}"
+            self.letters.append(Letter(run.id, text_of(message), reason))
+            self._take(run, core.decide(flow, run, Broken(run.id, reason), self.now, self.limits))
+            return None
+
+    def _take(self, before: Run | None, decision: core.Decision) -> None:
+        after = _without_ended_items(decision.run)
+        self.runs[after.id] = after
+        if decision.events or decision.writes:
+            earlier = self.changes.get(after.id) or RunChange(before=before, after=after)
+            self.changes[after.id] = changes.merge(earlier, replace(decision, run=after))
+        self._effects.extend(decision.effects)
+
+    def _follow(self, effect: Effect) -> None:
+        match effect:
+            case Dispatch():
+                self.dispatches.append(effect)
+            case StopStep():
+                self.stops.append(effect.ref)
+            case CastVote():
+                self._votes.append(effect)
+            case KeepSignal():
+                self._kept.append(effect)
+            case UseSignal():
+                self._used.append(effect.signal_id)
+            case StartChild():
+                self._begin_child(effect)
+            case TellParent():
+                self._tell(effect.ended)
+            case CancelChild():
+                self._request(Cancel("", effect.child_id, ENGINE, effect.reason))
+            case FindSignal():
+                self._find_signal(effect)
+            case _:
+                assert_never(effect)
+
+    def _begin_child(self, effect: StartChild) -> None:
+        reason = starting.objection(self.catalogue.get(self.conn, effect.definition_id).flow, effect.input)
+        if reason is None:
+            by = Principal(effect.created_by)
+            version = self.catalogue.get(self.conn, effect.definition_id).version
+            parent = effect.parent if effect.wait else None
+            self.begin(
+                NewRun(
+                    run_id=effect.child_id,
+                    definition_id=effect.definition_id,
+                    version=version,
+                    input=effect.input,
+                    by=by,
+                    parent=parent,
+                    root_id=effect.root_id,
+                )
+            )
+        elif effect.wait:
+            error = Error("invalid-input", reason)
+            self._tell(ChildEnded(effect.parent, RunStatus.FAILED, None, error))
+
+    def _find_signal(self, effect: FindSignal) -> None:
+        stored = signals.find(self.conn, effect.name, effect.key, self.now)
+        if stored is not None and stored.id not in self._used:
+            signal = Signal(stored.id, effect.run_id, effect.name, ENGINE, stored.payload, effect.key)
+            if self._request(signal).ok:
+                self._used.append(stored.id)
+
+    # -- the tables
+
+    def _load(self, run_ids: list[str], *, full: bool = False) -> dict[str, Run]:
+        return runs.load(self.conn, self._flow_of, run_ids, full=full)
+
+    def _flow_of(self, definition_id: str) -> core.Flow:
+        return self.catalogue.get(self.conn, definition_id).flow
+
+    def _flush(self, run_id: str) -> None:
+        """Write what was decided about one run, so that it can be read back."""
+        change = self.changes.pop(run_id, None)
+        if change is not None:
+            changes.write(self.conn, [change])
+
+    def _is_ready(self, ref: StepRef) -> bool:
+        attempt = self.runs[ref.run_id].attempts.get((ref.step, ref.item))
+        return attempt is not None and attempt.status is StepStatus.READY and attempt.fence == ref.fence
+
+
+def run_of(message: RunMessage | Asked) -> str | None:
+    """Name the run that a message is about, if it is about one."""
+    match message:
+        case Define() | Broadcast() | Retire():
+            return None
+        case ChildEnded():
+            return message.parent.run_id
+        case _ if hasattr(message, "ref"):
+            return message.ref.run_id
+        case _:
+            return message.run_id
+
+
+def _without_ended_items(run: Run) -> Run:
+    """Forget the ended items that were brought back for one decision."""
+    ended = [key for key, attempt in run.attempts.items() if key[1] != NO_ITEM and not attempt.is_open]
+    if not ended:
+        return run
+    remaining: dict[tuple[str, int], Attempt] = dict(run.attempts)
+    for key in ended:
+        del remaining[key]
+    return replace(run, attempts=remaining)

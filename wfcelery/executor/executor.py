@@ -1,0 +1,165 @@
+"""The single writer. Read this after `core/decide`: it is the whole loop.
+
+    take a batch → decide each message → write one transaction → hand steps over → let go of the messages
+
+A crash anywhere loses nothing: what was not committed is still in the mailbox; what was committed and not
+handed over is `ready` in the tables, and is found there by the next executor.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from wfcelery.core.catalogue import ToolCatalogue
+from wfcelery.core.limits import DEFAULT, Limits
+from wfcelery.core.messages import StepSent
+from wfcelery.core.state import Run, StepRef
+from wfcelery.errors import LostLease, NotReachable, StoreError
+from wfcelery.executor.batch import Batch, Letter
+from wfcelery.executor.definitions import Definitions
+from wfcelery.executor.messages import Message, text_of
+from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
+from wfcelery.store import dead_letters, steps
+from wfcelery.store.changes import RunChange
+from wfcelery.store.database import Database
+from wfcelery.store.lease import Lease
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+BATCH: Final = 500
+CACHED_RUNS: Final = 2_048
+NEVER: Final = float("inf")
+
+
+class Executor:
+    """Holds the lease and does all the writing. One call of `run_once` is one batch.
+
+    `only` restricts the timers to one run and its sub-runs; `observer` is shown what each batch has changed.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        lease: Lease,
+        mailbox: Mailbox,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        *,
+        tools: ToolCatalogue | None = None,
+        limits: Limits = DEFAULT,
+        only: str | None = None,
+        observer: Callable[[Sequence[RunChange]], None] | None = None,
+    ) -> None:
+        self._database = database
+        self._lease = lease
+        self._mailbox = mailbox
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._limits = limits
+        self._only = only
+        self._observer = observer
+        self._definitions = Definitions(tools, limits)
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._sent: list[StepRef] = []
+        self._next_due = 0.0
+
+    @property
+    def next_due(self) -> float:
+        """Tell when the next timer is due; infinity if none is set."""
+        return self._next_due
+
+    def run_once(self) -> int:
+        """Take in one batch, then the timers that are due; tell how many messages there were."""
+        messages = self._mailbox.take(BATCH)
+        due = self._clock.now() >= self._next_due
+        if not messages and not due and not self._sent:
+            return 0
+        try:
+            self._commit(messages, timers=due)
+        except (LostLease, NotReachable):
+            self._forget()
+            raise
+        except StoreError:
+            # Somebody wrote behind our back, or a message cannot be written: find out which, one by one.
+            self._forget()
+            for message in messages:
+                self._commit_alone(message)
+        self._mailbox.done()
+        return len(messages)
+
+    def _commit_alone(self, message: Message) -> None:
+        try:
+            self._commit([message], timers=False)
+        except (LostLease, NotReachable):
+            raise
+        except StoreError as error:
+            self._forget()
+            with self._database.transaction() as conn:
+                self._lease.check(conn)
+                dead_letters.put(conn, None, text_of(message), str(error), self._clock.now())
+
+    def _commit(self, messages: Sequence[Message], *, timers: bool) -> None:
+        now = self._clock.now()
+        marks = [StepSent(ref) for ref in self._sent]
+        with self._database.transaction() as conn:
+            self._lease.check(conn)
+            batch = Batch(conn, self._definitions, self._runs, now, self._limits)
+            batch.preload([*marks, *messages])
+            for message in (*marks, *messages):
+                batch.handle(message)
+            more = timers and self._fire(conn, batch, now)
+            batch.write()
+        self._sent = []
+        self._remember(batch)
+        self._look_ahead(batch, now, fired=timers, more=more)
+        self._publish(batch)
+        if self._observer is not None and batch.changes:
+            self._observer(list(batch.changes.values()))
+
+    def _fire(self, conn: Connection, batch: Batch, now: float) -> bool:
+        """Let due timers act, after the messages that came before them; tell whether more are due."""
+        due = steps.due(conn, now, BATCH, self._only)
+        batch.preload(due)
+        for timer in due:
+            batch.handle(timer)
+        return len(due) == BATCH
+
+    def _look_ahead(self, batch: Batch, now: float, *, fired: bool, more: bool) -> None:
+        if fired:
+            with self._database.reading() as conn:
+                found = steps.next_due(conn, self._only)
+            self._next_due = now if more else NEVER if found is None else max(found, now)
+        for change in batch.changes.values():
+            for write in change.writes.values():
+                if write.after.due_at is not None:
+                    self._next_due = min(self._next_due, write.after.due_at)
+
+    def _publish(self, batch: Batch) -> None:
+        ready = batch.to_send()
+        if ready:
+            self._dispatcher.send(ready)
+            self._sent = [each.ref for each in ready]
+        if batch.stops:
+            self._dispatcher.stop(batch.stops)
+
+    def _remember(self, batch: Batch) -> None:
+        for run_id, run in batch.runs.items():
+            if run.is_live or run.open:
+                self._runs[run_id] = run
+                self._runs.move_to_end(run_id)
+            else:
+                self._runs.pop(run_id, None)
+        while len(self._runs) > CACHED_RUNS:
+            self._runs.popitem(last=False)
+
+    def _forget(self) -> None:
+        """Drop everything remembered: only the tables are true now."""
+        self._runs.clear()
+        self._definitions.forget()
+        self._next_due = 0.0
+
+
+__all__ = ["BATCH", "Executor", "Letter"]

@@ -1,0 +1,76 @@
+"""What the executor can be told: everything that can happen to a run, and what makes runs and definitions."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from wfcelery.core.messages import Principal, RunMessage
+from wfcelery.core.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """Keep a flow as the next version of its name, unless it is already kept."""
+
+    command_id: str
+    document: Json
+    by: Principal
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Begin a run. `flow` is a name, `name@version`, a definition's id, or the document itself."""
+
+    command_id: str
+    run_id: str
+    flow: Json
+    input: Json
+    by: Principal
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+    name: str | None = None
+    refuse_conflict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """Tell everybody who waits for this signal with this key; it is kept for a while if nobody does."""
+
+    command_id: str
+    name: str
+    key: str
+    by: Principal
+    payload: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retire:
+    """Delete a definition softly: runs that have it go on, new ones cannot begin."""
+
+    command_id: str
+    flow: str
+    by: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Something in the mailbox that is no message."""
+
+    text: str
+    reason: str
+
+
+Command: TypeAlias = Define | Start | Broadcast | Retire
+Message: TypeAlias = RunMessage | Command | Unreadable
+
+
+def text_of(message: Message) -> str:
+    """Write a message down for people: its kind and its fields as JSON."""
+    if isinstance(message, Unreadable):
+        return message.text
+    fields = dataclasses.asdict(message)
+    return json.dumps({"kind": type(message).__name__, **fields}, ensure_ascii=False, default=str)
