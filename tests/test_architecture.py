@@ -12,7 +12,7 @@ import wfcelery
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FILE = 400
-PUBLIC: list[str] = []
+PUBLIC = ["Context", "NoRetry", "Outcome", "Registry", "Tool", "ToolError", "WfceleryError", "tool"]
 
 # Spelt with classes of one character, so that this file does not find itself.
 UNWELCOME = {

@@ -54,7 +54,7 @@ def cancel_open(
     stop: bool = False,
     took: str | None = None,
 ) -> list[Attempt]:
-    """Cancel the open attempts that have no worker (of steps in `among`); with `stop` ask the others to stop."""
+    """Cancel the open attempts without a worker (of steps in `among`); `stop` asks the others to stop."""
     cancelled = []
     for attempt in list(draft.attempts.values()):
         if not attempt.is_open or (among is not None and attempt.name not in among):
