@@ -97,7 +97,7 @@ def _note(model: type[BaseModel], error: ErrorDetails, prefix: Path, report: Rep
     elif code in _RANGES:
         words, name = _RANGES[code]
         shown = f"; it is {value}" if isinstance(value, (int, float)) else ""
-        report.add("out-of-range", path, words.format(**{name: context[name]}) + shown)
+        report.add("out-of-range", path, words.format(**{name: _number(context[name])}) + shown)
     elif code == "literal_error":
         expected = str(context["expected"]).replace("'", "`")
         choices = expected.replace("`", "").replace(" or ", ", ").split(", ")
@@ -109,6 +109,10 @@ def _note(model: type[BaseModel], error: ErrorDetails, prefix: Path, report: Rep
         report.add(code, path, "is null, which says nothing here", "leave the field out, or give it a value")
     else:
         report.add(code if code == "bad-type" else "bad-value", path, f"{error['msg']}; it is {kind(value)}")
+
+
+def _number(bound: float) -> str:
+    return str(int(bound)) if bound == int(bound) else str(bound)
 
 
 def _hint(code: str, value: object) -> str:
