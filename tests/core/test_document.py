@@ -106,7 +106,8 @@ def test_a_flow_without_a_name_takes_the_one_that_is_offered(given: str | None, 
         (
             (
                 "{approval: {approvers: [ann, 'group:ops'], quorum: 3, allow_self: true,"
-                " require_comment: true, form: {type: object}, notify: [ops], timeout_s: 1.5, on_timeout: escalate,"
+                " require_comment: true, form: {type: object}, notify: [ops], timeout_s: 1.5,"
+                " on_timeout: escalate,"
                 " escalate_to: [eve], remind_every_s: 0.5, on_deny: c}, next: b}"
             ),
             Gate(
@@ -181,8 +182,10 @@ def test_steps_that_carry_templates() -> None:
         ("{join: b}", [Edge("a", Label.JOIN, "b")]),
         ("{parallel: [b, c]}", [Edge("a", Label.PARALLEL, "b", 0), Edge("a", Label.PARALLEL, "c", 1)]),
         (
-            "{branch: [{if: result == true, then: b}, {if: result == false, then: c}, {else: b}],"
-            " on_error: c}",
+            (
+                "{branch: [{if: result == true, then: b}, {if: result == false, then: c}, {else: b}],"
+                " on_error: c}"
+            ),
             [
                 Edge("a", Label.IF, "b", 0),
                 Edge("a", Label.IF, "c", 1),
