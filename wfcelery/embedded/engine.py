@@ -20,7 +20,7 @@ from wfcelery.errors import InvalidFlow, NotFound, Refused
 from wfcelery.executor.batch import Asked
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Message, Start
-from wfcelery.store import commands, lease, migrations, runs, steps, views
+from wfcelery.store import commands, lease, runs, steps, views
 from wfcelery.store.changes import RunChange
 from wfcelery.store.commands import Command
 from wfcelery.store.database import Database, open_database
@@ -165,11 +165,10 @@ class Engine:
 
     def _acquire(self) -> lease.Lease:
         owner = f"in-process {os.getpid()}"
-        held = lease.acquire(self.database, owner, ttl_s=LEASE_S)
+        held = lease.acquire(self.database, owner, ttl_s=LEASE_S, now=self.clock.now())
         if held is None:
             message = "another executor is at work on this database; use it, or name another with --database"
             raise Refused(message)
-        migrations.upgrade(self.database)
         return held
 
     def _until_next(self, pool: ThreadPool, longest: float) -> float:

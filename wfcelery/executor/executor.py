@@ -65,6 +65,7 @@ class Executor:
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._sent: list[StepRef] = []
         self._next_due = 0.0
+        self._renew_at = 0.0
 
     @property
     def next_due(self) -> float:
@@ -74,8 +75,9 @@ class Executor:
     def run_once(self) -> int:
         """Take in one batch, then the timers that are due; tell how many messages there were."""
         messages = self._mailbox.take(BATCH)
-        due = self._clock.now() >= self._next_due
-        if not messages and not due and not self._sent:
+        now = self._clock.now()
+        due = now >= self._next_due
+        if not messages and not due and not self._sent and now < self._renew_at:
             return 0
         try:
             self._commit(messages, timers=due)
@@ -105,7 +107,7 @@ class Executor:
         now = self._clock.now()
         marks = [StepSent(ref) for ref in self._sent]
         with self._database.transaction() as conn:
-            self._lease.check(conn)
+            self._hold_lease(conn, now)
             batch = Batch(conn, self._definitions, self._runs, now, self._limits)
             batch.preload([*marks, *messages])
             for message in (*marks, *messages):
@@ -118,6 +120,13 @@ class Executor:
         self._publish(batch)
         if self._observer is not None and batch.changes:
             self._observer(list(batch.changes.values()))
+
+    def _hold_lease(self, conn: Connection, now: float) -> None:
+        """Make sure that nobody else writes, now and for a while."""
+        self._lease.check(conn)
+        if now >= self._renew_at:
+            self._lease.renew(conn, now)
+            self._renew_at = now + self._lease.ttl_s / 3
 
     def _fire(self, conn: Connection, batch: Batch, now: float) -> bool:
         """Let due timers act, after the messages that came before them; tell whether more are due."""

@@ -1,0 +1,137 @@
+"""An executor on a real database, with a clock that stands still and a dispatcher that only writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from wfcelery.core.messages import Dispatch, Principal, Report, StepDone, StepFailed
+from wfcelery.core.state import Error, StepRef
+from wfcelery.core.values import Json
+from wfcelery.embedded import VirtualClock
+from wfcelery.embedded.engine import new_command_id, new_run_id
+from wfcelery.embedded.mailbox import LocalMailbox
+from wfcelery.executor.batch import Asked
+from wfcelery.executor.definitions import Definitions
+from wfcelery.executor.executor import Executor
+from wfcelery.executor.messages import Message, Start
+from wfcelery.core.limits import DEFAULT, Limits
+from wfcelery.store import check, commands, lease, views
+from wfcelery.store.commands import Command
+from wfcelery.store.database import open_database
+from wfcelery.tools import Registry
+from wfcelery.tools.catalogue import Catalogue
+
+ANN = Principal("ann")
+BOB = Principal("bob")
+
+
+@dataclass
+class Recorder:
+    """A dispatcher that hands nothing to anybody."""
+
+    sent: list[Dispatch] = field(default_factory=list)
+    stopped: list[StepRef] = field(default_factory=list)
+
+    def send(self, steps: Sequence[Dispatch]) -> None:
+        self.sent.extend(steps)
+
+    def stop(self, refs: Sequence[StepRef]) -> None:
+        self.stopped.extend(refs)
+
+
+class Desk:
+    """One executor at a time; `restart` is a crash and a new start on the same tables."""
+
+    def __init__(self, url: str, limits: Limits = DEFAULT) -> None:
+        self.clock = VirtualClock()
+        self.mailbox = LocalMailbox()
+        self.out = Recorder()
+        self.limits = limits
+        self.database = open_database(url)
+        self.lease: lease.Lease | None = None
+        self.executor = self._new_executor()
+
+    def restart(self) -> None:
+        """Lose everything that is only in memory."""
+        self.mailbox = LocalMailbox()
+        self.executor = self._new_executor()
+
+    def close(self) -> None:
+        """Prove the tables, then let go of them."""
+        try:
+            assert self.problems() == []
+        finally:
+            if self.lease is not None:
+                self.lease.release()
+            self.database.close()
+
+    def problems(self) -> list[check.Problem]:
+        catalogue = Definitions(None, self.limits)
+        with self.database.reading() as conn:
+            flow_of: Callable[[str], object] = lambda each: catalogue.get(conn, each).flow
+            return check.check(conn, flow_of)  # type: ignore[arg-type]
+
+    def tell(self, *messages: Message) -> None:
+        """Put messages into the mailbox as one batch and let the executor take them in, marks and all."""
+        self.mailbox.push(*messages)
+        while self.executor.run_once():
+            pass
+        self.executor.run_once()
+
+    def ask(self, request: Asked) -> Command:
+        """Send a request and read its answer back."""
+        self.tell(request)
+        with self.database.reading() as conn:
+            return commands.get_many(conn, [request.command_id])[request.command_id]
+
+    def start(self, flow: Json, given: Json = None, **more: Json) -> str:
+        """Start a run that must be accepted."""
+        run_id = new_run_id(self.clock.now())
+        request = Start(new_command_id(), run_id, flow, {} if given is None else given, ANN, **more)  # type: ignore[arg-type]
+        answer = self.ask(request)
+        assert answer.ok, answer.reason
+        return str(answer.data["run_id"])
+
+    def take(self, step: str, item: int = -1) -> Dispatch:
+        """Take the step that was handed over last under this name."""
+        return next(each for each in reversed(self.out.sent) if (each.ref.step, each.ref.item) == (step, item))
+
+    def done(self, step: str, result: Json = None, item: int = -1, event: str | None = None) -> Report:
+        """Report that a step went well."""
+        report = StepDone(self.take(step, item).ref, result, event, worker="w1", started_at=self.clock.now())
+        self.tell(report)
+        return report
+
+    def failed(self, step: str, message: str = "no", item: int = -1, *, retry: bool = True) -> Report:
+        """Report that a step failed."""
+        ref = self.take(step, item).ref
+        report = StepFailed(ref, Error("ValueError", message), ("ValueError",), retry=retry, worker="w1")
+        self.tell(report)
+        return report
+
+    def run(self, run_id: str) -> dict[str, Json]:
+        """Read the run as people see it."""
+        with self.database.reading() as conn:
+            found = views.run(conn, run_id)
+        assert found is not None
+        return found
+
+    def events(self, run_id: str) -> list[dict[str, Json]]:
+        """Read the run's history."""
+        with self.database.reading() as conn:
+            return views.events(conn, run_id, limit=100_000)
+
+    def states(self, run_id: str) -> dict[str, str]:
+        """Read the newest status of each step."""
+        return {str(step["name"]): str(step["status"]) for step in self.run(run_id)["steps"]}  # type: ignore[union-attr,index,call-overload]
+
+    def _new_executor(self) -> Executor:
+        if self.lease is not None:
+            self.lease.release()
+        self.lease = lease.acquire(self.database, "desk", ttl_s=30.0, now=self.clock.now())
+        assert self.lease is not None
+        tools = Catalogue(Registry.with_builtins())
+        return Executor(
+            self.database, self.lease, self.mailbox, self.out, self.clock, tools=tools, limits=self.limits
+        )

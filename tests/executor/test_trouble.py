@@ -1,0 +1,89 @@
+"""What must not go wrong: poison, lost leases, writes behind our back."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.executor.desk import ANN, Desk
+from wfcelery.core.messages import StepDone
+from wfcelery.core.state import StepRef
+from wfcelery.core.values import Json
+from wfcelery.embedded.engine import new_run_id
+from wfcelery.errors import LostLease
+from wfcelery.executor.messages import Start, Unreadable
+from wfcelery.store import dead_letters, lease
+from wfcelery.store.database import open_database
+
+ONE: Json = {"name": "one", "start": "a", "steps": {"a": {"tool": "echo", "done": True}}}
+
+
+def letters(desk: Desk) -> list[str]:
+    with desk.database.reading() as conn:
+        return [letter.error for letter in dead_letters.listing(conn)]
+
+
+def test_a_message_that_cannot_be_decided_fails_its_run_and_no_other(desk: Desk) -> None:
+    bad, good = desk.start(ONE), desk.start(ONE)
+    poison, fine = (StepDone(step.ref, 1) for step in desk.out.sent)
+    desk.tell(dataclasses.replace(poison, result={1, 2}), fine)  # type: ignore[arg-type]
+    assert desk.run(good)["status"] == "completed"
+    assert desk.run(bad)["error"] == {
+        "type": "internal",
+        "message": "TypeError: Object of type set is not JSON serializable",
+    }
+    assert letters(desk) == ["TypeError: Object of type set is not JSON serializable"]
+
+
+def test_what_cannot_be_read_is_set_aside_and_the_rest_goes_on(desk: Desk) -> None:
+    request = Start("c1", new_run_id(desk.clock.now()), ONE, {}, ANN)
+    desk.tell(Unreadable("\x00garbage", "is not JSON"), request)
+    assert letters(desk) == ["is not JSON"]
+    assert len(desk.out.sent) == 1
+
+
+def test_a_report_of_nowhere_is_set_aside(desk: Desk) -> None:
+    run = new_run_id(desk.clock.now())
+    desk.tell(StepDone(StepRef(run, "a", -1, 1, 1), 1))
+    assert letters(desk) == [f"there is no run {run}"]
+
+
+def test_an_executor_whose_lease_was_taken_writes_nothing(desk: Desk) -> None:
+    run = desk.start(ONE)
+    rival = open_database(str(desk.database.url.render_as_string(hide_password=False)))
+    try:
+        assert desk.lease is not None
+        desk.lease.release()
+        taken = lease.acquire(rival, "rival", ttl_s=30.0, now=desk.clock.now())
+        assert taken is not None
+        with pytest.raises(LostLease):
+            desk.done("a", 1)
+        assert desk.states(run) == {"a": "running"}
+        taken.release()
+    finally:
+        rival.close()
+
+
+def test_rows_that_moved_behind_our_back_are_read_again(desk: Desk) -> None:
+    first = desk.start(ONE)
+    second = desk.start(ONE)
+    with desk.database.transaction() as conn:
+        conn.exec_driver_sql(f"UPDATE workflow_steps SET fence = 77 WHERE workflow_id = '{first}'")  # noqa: S608
+    stale, fine = (StepDone(step.ref, 1) for step in desk.out.sent)
+    desk.tell(stale, fine)
+    assert desk.run(second)["status"] == "completed"
+    assert desk.states(first) == {"a": "running"}
+    with desk.database.transaction() as conn:
+        conn.exec_driver_sql(f"UPDATE workflow_steps SET fence = 2 WHERE workflow_id = '{first}'")  # noqa: S608
+
+
+def test_a_batch_that_fails_half_way_leaves_nothing_and_is_taken_again(desk: Desk) -> None:
+    """The transaction fails as a whole; the messages stay in the mailbox until they are written."""
+    request = Start("c1", new_run_id(desk.clock.now()), ONE, {}, ANN)
+    desk.mailbox.push(request)
+    taken = desk.mailbox.take(10)
+    assert taken == (request,)
+    assert desk.mailbox.take(10) == (request,)
+    desk.tell()
+    assert len(desk.out.sent) == 1
