@@ -9,7 +9,7 @@ import time
 import pytest
 
 from wfcelery.core.faults import Fault
-from wfcelery.core.reading import read
+from wfcelery.core.reading import faults_of_values, read
 from wfcelery.errors import InvalidFlow
 
 KIB = 1024
@@ -153,6 +153,11 @@ def test_bad_text_gives_its_code_at_once(text: str | bytes, codes: list[str]) ->
 def test_depth_32_is_allowed_in_both() -> None:
     assert read(nested(32)).data
     assert read("a: " + nested(31)).data
+
+
+def test_a_document_of_256_kib_is_read_and_can_be_checked_again_as_data() -> None:
+    text = '{"a":[' + ",".join(["0"] * 131_068) + "]}"
+    assert (len(text), faults_of_values(read(text).data)) == (256 * KIB - 1, [])
 
 
 def test_a_duplicate_key_names_both_places() -> None:

@@ -198,7 +198,7 @@ steps:
   b: {flow: {name: deep}, next: c}
   c: {foreach: {items: [1], flow: nowhere, version: 2}, done: true}
 """
-    assert faults(text, Flows({"good": 9, "deep": 10})) == [
+    assert faults(text, Flows({"good": 10, "deep": 11})) == [
         (
             "5:14: steps.b.flow.name: `deep` makes 11 levels of sub-flows; at most 10 are allowed"
             " [subflow-too-deep] (flatten them)"

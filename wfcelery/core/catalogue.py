@@ -30,4 +30,4 @@ class FlowCatalogue(Protocol):
     """The flows that steps may run."""
 
     def find(self, name: str, version: int | None, /) -> tuple[str, int] | None:
-        """Give the definition's id, and how many levels of sub-flows it has below itself."""
+        """Give the definition's id, and how many levels of flows it is: 1 without sub-flows."""

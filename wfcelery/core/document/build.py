@@ -63,10 +63,11 @@ def build(
     data: object, *, place: Place | None = None, name: str | None = None, limits: Limits = DEFAULT
 ) -> Draft:
     """Make as much of a flow as `data` allows, with all faults of its shape."""
+    place = place or nowhere
     faults = faults_of_values(data, place=place, limits=limits)
     if faults:
         return Draft(None, tuple(faults), {})
-    report = Report(place or nowhere)
+    report = Report(place)
     written = _written(data, report, limits)
     if written is None:
         return Draft(None, tuple(report.faults), {})

@@ -17,12 +17,10 @@ MOST_FAULTS: Final = 50
 """More than this many faults help nobody."""
 
 
-def faults_of_values(data: object, *, place: Place | None = None, limits: Limits = DEFAULT) -> list[Fault]:
-    """List what in `data` is not plain JSON, or too deep, or too large (without `place` only)."""
+def faults_of_values(data: object, *, place: Place = nowhere, limits: Limits = DEFAULT) -> list[Fault]:
+    """List what in `data` is not plain JSON, or is too deep or too large."""
     faults: list[Fault] = []
-    most_bytes = limits.flow_bytes if place is None else None
-    place = place or nowhere
-    for code, path, message, hint in _problems(data, limits, most_bytes):
+    for code, path, message, hint in _problems(data, limits):
         line, column = place(path) or (None, None)
         faults.append(Fault(code, message, spell(path), line, column, hint))
         if len(faults) == MOST_FAULTS:
@@ -42,15 +40,15 @@ def too_deep(limits: Limits, path: Path, line: int | None, column: int | None) -
     return Fault("too-deep", f"is nested deeper than {limits.depth} levels", spell(path), line, column, hint)
 
 
-def _problems(data: object, limits: Limits, most_bytes: int | None) -> Iterator[_Problem]:
+def _problems(data: object, limits: Limits) -> Iterator[_Problem]:
     # The size is counted on the way, so that data that holds itself is found out early.
     size = 0
     todo: list[tuple[object, Path]] = [(data, ())]
     while todo:
         value, path = todo.pop()
         size += _size(value)
-        if most_bytes is not None and size > most_bytes:
-            fault = too_large(limits, "larger as JSON")
+        if size > limits.flow_bytes:
+            fault = too_large(limits, "too large when written as JSON")
             yield fault.code, (), fault.message, fault.hint
             return
         if isinstance(value, (Mapping, list, tuple)):
@@ -112,9 +110,16 @@ def _of_text(text: str) -> tuple[str, str, str] | None:
 
 
 def _size(value: object) -> int:
-    """Estimate the bytes of JSON, with the comma or colon that follows."""
-    return (
-        (len(value) if value.isascii() else len(value.encode(errors="replace"))) + 3
-        if isinstance(value, str)
-        else 2
-    )
+    """Count the bytes of JSON that a value has at least, without what is inside it.
+
+    Never more than its shortest spelling: what was accepted as text must be accepted as data.
+    """
+    match value:
+        case str():
+            return len(value.encode(errors="replace")) + 2
+        case Mapping():
+            return 2 * max(len(value), 1)
+        case list() | tuple():
+            return len(value) + 1
+        case _:
+            return 1

@@ -49,8 +49,8 @@ def check_flows(subject: Subject, flows: FlowCatalogue) -> None:
             version = "" if body.version is None else f" with version {body.version}"
             message = f"there is no flow `{body.name}`{version}"
             subject.add("unknown-flow", step.name, path, message, "define it first")
-        elif found[1] + 1 > subject.limits.subflow_depth:
-            depth, most = found[1] + 1, subject.limits.subflow_depth
+        elif found[1] > subject.limits.subflow_depth:
+            depth, most = found[1], subject.limits.subflow_depth
             message = f"`{body.name}` makes {depth} levels of sub-flows; at most {most} are allowed"
             subject.add("subflow-too-deep", step.name, path, message, "flatten them")
 
