@@ -16,7 +16,6 @@ from wfcelery.core.messages import (
     Principal,
     RunMessage,
     StartChild,
-    StepSent,
     UseSignal,
 )
 from wfcelery.core.rebuild import Row, rebuild
@@ -93,6 +92,9 @@ class Engine(Protocol):
 class CoreEngine:
     """The pure core with tables that are a dict: each restart reads the run back from its rows."""
 
+    run: Run
+    flow: Flow
+
     def __init__(self) -> None:
         self.work: list[Work] = []
         self.children: list[StepRef] = []
@@ -123,7 +125,9 @@ class CoreEngine:
             error=None if self.run.error is None else self.run.error.type,
             output=self.output,
             steps={
-                key: StepSeen(a.attempt, a.status, a.waits_for if a.is_open else None, a.due_at if a.is_open else None)
+                key: StepSeen(
+                    a.attempt, a.status, a.waits_for if a.is_open else None, a.due_at if a.is_open else None
+                )
                 for key, a in newest.items()
             },
             work=tuple(self.work),
@@ -162,7 +166,7 @@ class CoreEngine:
                 assert name not in self.transitions, f"{name} happened twice"
                 self.transitions.add(name)
         assert decision.run.seq == seq
-        self.run: Run = decision.run
+        self.run = decision.run
         for write in decision.writes:
             self._write(write.before, write.after, write.args, write.secrets, write.result)
         if decision.output is not None:
@@ -175,21 +179,37 @@ class CoreEngine:
                     self.children.append(parent)
                 case CastVote():
                     self.votes.append(
-                        Vote(effect.step, effect.attempt, effect.voter, effect.approve, effect.comment, effect.form)
+                        Vote(
+                            effect.step,
+                            effect.attempt,
+                            effect.voter,
+                            effect.approve,
+                            effect.comment,
+                            effect.form,
+                        )
                     )
                 case KeepSignal():
-                    self.signals.append(StoredSignal(effect.signal_id, effect.name, effect.key, effect.payload))
+                    self.signals.append(
+                        StoredSignal(effect.signal_id, effect.name, effect.key, effect.payload)
+                    )
                 case UseSignal(signal_id=used):
                     self.signals = [signal for signal in self.signals if signal.id != used]
                 case _:
                     pass
 
     def _write(
-        self, before: Attempt | None, after: Attempt, args: str | None, secrets: str | None, result: str | None
+        self,
+        before: Attempt | None,
+        after: Attempt,
+        args: str | None,
+        secrets: str | None,
+        result: str | None,
     ) -> None:
         name = after.key, after.attempt
         old = self.rows.get(name)
-        assert (None if old is None else old.attempt) == before, f"{name}: the write expected {before}, found {old}"
+        assert (None if old is None else old.attempt) == before, (
+            f"{name}: the write expected {before}, found {old}"
+        )
         row = Row(after) if old is None else replace(old, attempt=after)
         if args is not None:
             places = json.loads(secrets) if secrets is not None else {}
@@ -199,13 +219,8 @@ class CoreEngine:
         self.rows[name] = row
 
 
-def sent(work: Work) -> StepSent:
-    """Say that this work is on its way."""
-    return StepSent(work.ref)
-
-
 def assert_same_run(before: Run, after: Run, flow: Flow) -> None:
-    """A run read back from its rows must be the run that wrote them, in every field that a decision may read."""
+    """A run read back from its rows must be the run that wrote them, in all that a decision may read."""
     assert after.attempts == before.attempts
     assert (after.open, after.active, after.people) == (before.open, before.active, before.people)
     assert after.fired == before.fired
@@ -230,6 +245,7 @@ def assert_same_run(before: Run, after: Run, flow: Flow) -> None:
             assert list(again.items) == list(loop.items)
             assert list(again.order)[again.next :] == list(loop.order)[loop.next :]
             assert (again.again, again.out, again.error) == (loop.again, loop.out, loop.error)
+            assert again.came_in == loop.came_in
             assert sorted_results(again.collected) == sorted_results(loop.collected)
 
 

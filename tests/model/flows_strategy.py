@@ -1,12 +1,13 @@
-"""Random flows, as documents in the full form. One generator for hypothesis (which shrinks) and for plain seeds."""
+"""Random flows, as documents in the full form: one generator for hypothesis and for plain seeds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
 
 from wfcelery.core.document import compile_flow, pin
+from wfcelery.core.validate import validate
 
 if TYPE_CHECKING:
     from random import Random
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from wfcelery.core.flow import Flow
     from wfcelery.core.values import Json
 
-Document = dict[str, "Json"]
+Document: TypeAlias = dict[str, Any]
+Steps: TypeAlias = dict[str, Document]
 
 CONDITIONS = ("result == true", "result == 1", 'result == "x"', "result != null", "input.n > 2")
 KINDS = ("tool",) * 6 + ("pass", "pass", "approval", "wait", "delay", "foreach", "foreach", "flow")
@@ -40,7 +42,7 @@ def random_flow(random: Random) -> Document:
     """Draw a graph without cycles in which every step leads on to a later one and the last is done."""
     count = random.randint(3, 12)
     names = [f"s{number}" for number in range(count)]
-    steps: dict[str, dict[str, Json]] = {}
+    steps: Steps = {}
     for number, name in enumerate(names):
         later = names[number + 1 :]
         near = later[:4] if random.random() < 0.7 else later
@@ -50,10 +52,12 @@ def random_flow(random: Random) -> Document:
         else:
             step |= _way_on(random, near, calls="tool" in step)
         _other_ways(random, step, later)
-        _reads_earlier(random, step, names[:number])
         steps[name] = step
     _drop_unreachable(steps, names[0])
+    _read_earlier(random, steps)
+    _read_nothing_before_the_start(steps[names[0]])
     _after_gates(steps)
+    _say_join_only_at_joins(steps)
     _join_modes(random, steps)
     document: Document = {"name": "random", "start": names[0], "steps": steps}
     if random.random() < 0.3:
@@ -61,42 +65,58 @@ def random_flow(random: Random) -> Document:
     return document
 
 
-def _action(random: Random) -> dict[str, Json]:
+def _action(random: Random) -> Document:
     match random.choice(KINDS):
         case "tool":
-            step = {"tool": "echo", "args": random.choice(ARGS), "retry": _retry(random)}
-            if random.random() < 0.15:
-                step["on_lost"] = "hold"
-            if random.random() < 0.2:
-                step["timeout_s"] = 60
-            return step
+            return _tool(random)
         case "approval":
             return {"approval": _gate(random)}
         case "wait":
-            wait: dict[str, Json] = {"signal": random.choice(("go", "stop"))}
-            if random.random() < 0.5:
-                wait["timeout_s"] = random.choice((30, 3600))
-            return {"wait": wait}
+            timeout = {"timeout_s": random.choice((30, 3600))} if random.random() < 0.5 else {}
+            return {"wait": {"signal": random.choice(("go", "stop")), **timeout}}
         case "delay":
             return {"delay": random.choice((0, 5, 90.5, "{{input.n}}"))}
         case "foreach":
-            body: dict[str, Json] = {
-                "items": random.choice(([], [7], [1, 2, 3], "{{input.items}}", [5, 5, 5, 5, 5])),
-                "concurrency": random.choice((1, 2, 3, 10)),
-                "on_item_error": random.choice(("fail", "collect")),
-            }
-            if random.random() < 0.8:
-                body |= {"tool": "echo", "args": {"item": "{{item}}", "at": "{{index}}"}}
-            else:
-                body |= {"flow": "child", "input": {"item": "{{item}}"}}
-            return {"foreach": body, "retry": _retry(random)}
+            return {"foreach": _foreach(random), "retry": _retry(random)}
         case "flow":
-            step = {"flow": {"name": "child", "input": {"n": "{{input.n}}"}}}
-            if random.random() < 0.4:
-                step["retry"] = _retry(random)
-            return step
+            return _sub_flow(random)
         case _:
             return {}
+
+
+def _tool(random: Random) -> Document:
+    step: Document = {"tool": "echo", "args": random.choice(ARGS), "retry": _retry(random)}
+    if random.random() < 0.15:
+        step["on_lost"] = "hold"
+    if random.random() < 0.2:
+        step["timeout_s"] = 60
+    return step
+
+
+def _foreach(random: Random) -> Document:
+    body: Document = {
+        "items": random.choice(([], [7], [1, 2, 3], "{{input.items}}", [5, 5, 5, 5, 5])),
+        "concurrency": random.choice((1, 2, 3, 10)),
+        "on_item_error": random.choice(("fail", "collect")),
+    }
+    if random.random() < 0.2:
+        return {**body, "flow": "child", "input": {"item": "{{item}}"}}
+    args: Document = {"item": "{{item}}", "at": "{{index}}"}
+    if random.random() < 0.3:
+        args["came"] = "{{result}}"
+    return {**body, "tool": "echo", "args": args}
+
+
+def _sub_flow(random: Random) -> Document:
+    child: Document = {"name": "child", "input": {"n": "{{input.n}}"}}
+    if random.random() < 0.2:
+        child["wait"] = False
+    step: Document = {"flow": child}
+    if random.random() < 0.3:
+        step["timeout_s"] = 45
+    if random.random() < 0.4:
+        step["retry"] = _retry(random)
+    return step
 
 
 def _retry(random: Random) -> Json:
@@ -107,8 +127,8 @@ def _retry(random: Random) -> Json:
     }
 
 
-def _gate(random: Random) -> dict[str, Json]:
-    gate: dict[str, Json] = {}
+def _gate(random: Random) -> Document:
+    gate: Document = {}
     if random.random() < 0.5:
         gate["approvers"] = random.choice((["ann"], ["ann", "bob"], ["group:ops"]))
     if random.random() < 0.3:
@@ -127,7 +147,7 @@ def _gate(random: Random) -> dict[str, Json]:
     return gate
 
 
-def _way_on(random: Random, later: list[str], *, calls: bool) -> dict[str, Json]:
+def _way_on(random: Random, later: list[str], *, calls: bool) -> Document:
     ways = ["next", "next", "join", "branch", "parallel", "parallel"] + (["on"] if calls else [])
     match random.choice(ways):
         case "next":
@@ -141,15 +161,20 @@ def _way_on(random: Random, later: list[str], *, calls: bool) -> dict[str, Json]
             return {"on": {event: random.choice(later) for event in ("yes", "no")[: random.randint(1, 2)]}}
         case _:
             arms: list[Json] = [
-                {"if": random.choice(CONDITIONS), "then": random.choice(later)} for _ in range(random.randint(1, 2))
+                {"if": random.choice(CONDITIONS), "then": random.choice(later)}
+                for _ in range(random.randint(1, 2))
             ]
             if random.random() < 0.85:
                 arms.append({"else": random.choice(later)})
             return {"branch": arms}
 
 
-def _other_ways(random: Random, step: dict[str, Json], later: list[str]) -> None:
-    if later and random.random() < 0.2 and ("tool" in step or "foreach" in step or "flow" in step or "wait" in step):
+def _other_ways(random: Random, step: Document, later: list[str]) -> None:
+    if (
+        later
+        and random.random() < 0.2
+        and ("tool" in step or "foreach" in step or "flow" in step or "wait" in step)
+    ):
         step["on_error"] = random.choice(later)
     if later and random.random() < 0.15:
         step["optional"] = True
@@ -160,14 +185,33 @@ def _other_ways(random: Random, step: dict[str, Json], later: list[str]) -> None
         wait["on_timeout"] = random.choice(later)
 
 
-def _reads_earlier(random: Random, step: dict[str, Json], earlier: list[str]) -> None:
-    if earlier and isinstance(step.get("args"), dict) and random.random() < 0.3:
-        read = random.choice(earlier)
-        step["args"] = {"before": f"{{{{steps.{read}.result ?? 'none'}}}}"}
+def _read_earlier(random: Random, steps: Steps) -> None:
+    before: dict[str, set[str]] = {name: set() for name in steps}
+    for name, step in steps.items():  # They stand in an order in which every way leads to a later one.
+        for target in _targets(step):
+            before[target] |= {name, *before[name]}
+    for name, step in steps.items():
+        if before[name] and "args" in step and random.random() < 0.3:
+            read = random.choice(sorted(before[name]))
+            step["args"] = {"before": f"{{{{steps.{read}.result ?? 'none'}}}}"}
 
 
-def _drop_unreachable(steps: dict[str, dict[str, Json]], start: str) -> None:
-    reached, todo = set(), [start]
+def _read_nothing_before_the_start(step: Document) -> None:
+    if step.get("args") == {"got": "{{result}}"}:
+        step["args"] = {}
+    step.get("foreach", {}).get("args", {}).pop("came", None)
+
+
+def _say_join_only_at_joins(steps: Steps) -> None:
+    targets = [target for step in steps.values() for target in _targets(step)]
+    for step in steps.values():
+        if "join" in step and targets.count(step["join"]) == 1:
+            step["next"] = step.pop("join")
+
+
+def _drop_unreachable(steps: Steps, start: str) -> None:
+    reached: set[str] = set()
+    todo = [start]
     while todo:
         name = todo.pop()
         if name not in reached:
@@ -178,7 +222,7 @@ def _drop_unreachable(steps: dict[str, dict[str, Json]], start: str) -> None:
             del steps[name]
 
 
-def _targets(step: dict[str, Json]) -> list[str]:
+def _targets(step: Document) -> list[str]:
     found = [step[way] for way in ("next", "join", "on_error") if way in step]
     found += list(step.get("parallel", ()))
     found += [arm.get("then", arm.get("else")) for arm in step.get("branch", ())]
@@ -188,7 +232,7 @@ def _targets(step: dict[str, Json]) -> list[str]:
     return found
 
 
-def _after_gates(steps: dict[str, dict[str, Json]]) -> None:
+def _after_gates(steps: Steps) -> None:
     """What follows a gate runs with what was shown there: keep to what cannot change between."""
     for step in list(steps.values()):
         if "approval" in step:
@@ -197,9 +241,13 @@ def _after_gates(steps: dict[str, dict[str, Json]]) -> None:
                     steps[target]["args"] = {"n": "{{input.n}}"}
 
 
-def _join_modes(random: Random, steps: dict[str, dict[str, Json]]) -> None:
+def _join_modes(random: Random, steps: Steps) -> None:
     targets = [target for step in steps.values() for target in _targets(step)]
     for name, step in steps.items():
         ways = targets.count(name)
         if ways > 1 and random.random() < 0.6:
             step["join_mode"] = random.choice(("any", "any", random.randint(1, ways)))
+    document: Document = {"name": "random", "start": next(iter(steps)), "steps": steps}
+    for fault in validate(compiled(document)):
+        if fault.code == "join-cannot-fire":
+            steps[fault.path.split(".")[1]].pop("join_mode")

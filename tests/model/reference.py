@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from wfcelery.core.expressions import MissingValue
 from wfcelery.core.flow import (
     Call,
     Delay,
@@ -27,6 +26,7 @@ from wfcelery.core.flow import (
     Until,
     Wait,
 )
+from wfcelery.core.ids import child_id
 from wfcelery.core.messages import (
     Cancel,
     ChildEnded,
@@ -45,6 +45,7 @@ from wfcelery.core.messages import (
     StepPostponed,
     StepReady,
     StepSent,
+    StepUnsent,
     TimerDue,
 )
 from wfcelery.core.retry import wait_before
@@ -55,8 +56,15 @@ if TYPE_CHECKING:
     from wfcelery.core.values import Json
 
 PENDING, READY, RUNNING = StepStatus.PENDING, StepStatus.READY, StepStatus.RUNNING
-DONE, FAILED, SKIPPED, CANCELLED = StepStatus.DONE, StepStatus.FAILED, StepStatus.SKIPPED, StepStatus.CANCELLED
+DONE, FAILED, SKIPPED, CANCELLED = (
+    StepStatus.DONE,
+    StepStatus.FAILED,
+    StepStatus.SKIPPED,
+    StepStatus.CANCELLED,
+)
 LOSS_BUDGET = 3
+Heard: TypeAlias = StepSent | StepUnsent | StepDone | StepFailed | StepPostponed | StepLost
+Granted: TypeAlias = Decide | Signal | Cancel | Hold | Resume | StepReady
 
 
 @dataclass
@@ -76,6 +84,7 @@ class Row:
     escalated: bool = False
     votes: dict[str, bool] = field(default_factory=dict)
     began_with: Json = None
+    child_begun: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -124,9 +133,8 @@ class Reference:
         self.dones: list[str] = []
         self.begun_joins: list[str] = []
         self.new_work: list[Handed] = []
-        self.unsent: list[Key] = []
+        self.busy: list[str] = []
         self.new_children: list[tuple[str, int, int]] = []
-        self.denied = False
         self.begin(flow.start, None)
         self.settle()
 
@@ -145,77 +153,82 @@ class Reference:
     def send(self, message: RunMessage, now: float) -> None:
         """Let one thing happen."""
         self.now = now
-        self.new_work = []
-        self.new_children = []
         self.take(message)
         self.settle()
 
     def take(self, message: RunMessage) -> None:
         match message:
-            case StepSent(ref):
-                row = self.current(ref)
-                if row is not None and row.status is READY:
-                    row.status = RUNNING
-            case StepDone(ref=ref):
-                row = self.reportable(ref)
-                if row is not None:
-                    self.end_well((ref.step, ref.item), message.result, message.event)
-            case StepFailed(ref=ref):
-                row = self.reportable(ref)
-                if row is not None:
-                    self.attempt_failed(ref, message)
-            case StepPostponed(ref=ref):
-                row = self.current(ref)
-                if row is not None and row.status in (READY, RUNNING):
-                    self.postpone(ref.step, row)
-            case StepLost(ref=ref, counted=counted):
-                row = self.current(ref)
-                if row is not None and row.status in (READY, RUNNING):
-                    self.lost((ref.step, ref.item), row, counted)
+            case StepSent() | StepUnsent() | StepDone() | StepFailed() | StepPostponed() | StepLost():
+                row = self.rows.get((message.ref.step, message.ref.item))
+                if row is not None and row.ref == message.ref and row.status in (READY, RUNNING):
+                    self.hear(message, (message.ref.step, message.ref.item), row)
             case TimerDue():
                 self.timer(message)
             case ChildEnded():
                 self.child_ended(message)
-            case Decide():
-                self.vote(message.step, message.by, message.approve, message.comment)
-            case Signal():
-                if self.is_live:
-                    self.signals.append((message.name, message.payload))
-                    self.match_signals()
-            case Cancel():
-                if self.is_live:
-                    self.stop(RunStatus.CANCELLED)
-            case Hold():
-                if self.is_live:
-                    self.held = True
-            case Resume():
-                if self.is_live and self.held:
-                    self.held = False
-                    waiting, self.unsent = self.unsent, []
-                    for key in waiting:
-                        if self.rows[key].status is READY:
-                            self.hand_over(key)
-            case StepReady():
-                self.ready_now(message)
             case EndStep():
                 row = self.rows.get((message.step, message.item))
                 if row is not None and row.waits_for is WaitsFor.REPORT and row.status is PENDING:
                     self.end_postponed(message)
             case RetryRun():
-                pass
-            case _:
-                raise AssertionError(message)
+                self.reopen()
+            case Decide() | Signal() | Cancel() | Hold() | Resume() | StepReady() if self.is_live:
+                self.grant(message)
+
+    def hear(self, report: Heard, key: Key, row: Row) -> None:
+        """Take in what is said of a step by who has it, or of whether anybody has."""
+        match report:
+            case StepSent():
+                row.status = RUNNING
+            case StepUnsent():
+                if row.status is READY:
+                    self.hand_over(key)
+            case StepDone():
+                self.end_well(key, report.result, report.event)
+            case StepFailed():
+                self.attempt_failed(key, report)
+            case StepPostponed():
+                self.postpone(key, row)
+            case StepLost():
+                self.lost(key, row, report.counted)
+
+    def grant(self, request: Granted) -> None:
+        match request:
+            case Decide():
+                self.vote(request.step, request.by, request.approve, request.comment)
+            case Signal():
+                self.signals.append((request.name, request.payload))
+                self.match_signals()
+            case Cancel():
+                self.stop(RunStatus.CANCELLED, "cancelled")
+            case Hold():
+                self.held = True
+            case Resume():
+                if self.held:
+                    self.held = False
+                    for key in list(self.rows):
+                        self.release(key)
+            case StepReady():
+                self.ready_now(request)
+
+    def reopen(self) -> None:
+        """An operator's retry of a failed run."""
 
     # -- tokens
 
     def settle(self) -> None:
         """Deliver tokens in the order in which they were sent, then look whether the run has ended."""
-        while self.queue and self.is_live:
+        while self.is_live and (self.queue or self.busy):
+            if not self.queue:
+                self.open_items(self.busy.pop(0))
+                continue
             edge, live, value = self.queue.pop(0)
             assert edge not in self.tokens, f"two tokens on {edge}"
             self.tokens[edge] = (live, value)
             self.look_at(edge.target)
         self.queue.clear()
+        self.busy.clear()
+        self.new_work = [work for work in self.new_work if self.rows[work.step, work.item].status is READY]
         if not self.is_live:
             return
         rows = [row for row in self.rows.values() if row.is_open]
@@ -253,7 +266,7 @@ class Reference:
         else:
             needed = 1 if step.join_mode is JoinMode.ANY else step.join_count
             fires, hopeless = len(live) >= needed, len(live) + missing < needed
-        if name in self.losers() and live:
+        if fires and name in self.losers():
             self.rows[name, NO_ITEM] = Row(status=CANCELLED)
             self.send_dead(name)
         elif hopeless:
@@ -264,9 +277,9 @@ class Reference:
                 self.begun_joins.append(name)
                 if step.join_mode is not JoinMode.ALL:
                     self.fired.add(name)
+                    self.drop_losers()
             value = live[0][1] if len(ways) == 1 else {edge.source: value for edge, value in live}
             self.begin(name, value)
-            self.drop_losers()
         else:
             self.rows[name, NO_ITEM] = Row(waits_for=WaitsFor.JOIN)
 
@@ -295,19 +308,15 @@ class Reference:
         return found
 
     def drop_losers(self) -> None:
-        for name in self.losers():
+        losers = self.losers()
+        for name in [name for name, item in self.rows if item == NO_ITEM and name in losers]:
             self.drop(name)
 
     def drop(self, name: str) -> None:
         """Cancel what has not been handed over; what runs goes on and will be written down."""
+        self.drop_items(name)
         row = self.rows.get((name, NO_ITEM))
-        if row is None or not row.is_open:
-            return
-        items = [r for (n, i), r in self.rows.items() if n == name and i != NO_ITEM and r.is_open]
-        for item in items:
-            if item.status is not RUNNING:
-                item.status, item.waits_for, item.due_at = CANCELLED, None, None
-        if row.status is not RUNNING:
+        if row is not None and row.is_open and row.status is not RUNNING:
             row.status, row.waits_for, row.due_at = CANCELLED, None, None
             if self.is_live:
                 self.send_dead(name)
@@ -326,15 +335,16 @@ class Reference:
                 self.wait(row, WaitsFor.SIGNAL, timeout_s)
                 self.match_signals()
             case Delay(seconds=seconds):
-                self.wait(row, WaitsFor.TIME, float(self.render(seconds, value)))
+                self.wait_for_time(row, name, self.now + self.seconds(seconds, value))
             case Until(moment=moment):
-                row.waits_for = WaitsFor.TIME
-                row.due_at = datetime.fromisoformat(str(self.render(moment, value))).timestamp()
+                when = datetime.fromisoformat(str(self.render(moment, value)))
+                self.wait_for_time(row, name, when.timestamp())
             case Foreach(items=items):
                 row.waits_for = WaitsFor.ITEMS
-                elements = list(self.render(items, value))
+                elements = self.render(items, value)
+                assert isinstance(elements, list)
                 self.loops[name] = Loop(elements, list(range(len(elements))))
-                self.open_items(name)
+                self.busy.append(name)
             case SubFlow() as body:
                 self.begin_child((name, NO_ITEM), body)
             case Pass():
@@ -348,18 +358,34 @@ class Reference:
 
     def begin_child(self, key: Key, body: SubFlow) -> None:
         row = self.rows[key]
+        if self.held:
+            self.wait(row, WaitsFor.FLOW, None)
+            return
+        self.wait(row, WaitsFor.FLOW, self.flow.steps[key[0]].timeout_s)
+        row.child_begun = True
         self.new_children.append((*key, row.attempt))
-        if body.wait:
-            self.wait(row, WaitsFor.FLOW, self.flow.steps[key[0]].timeout_s)
-        else:
-            self.end_well(key, None, None)
+        if not body.wait:
+            self.end_well(key, {"run_id": child_id(self.run_id, *key, row.attempt)}, None)
 
     def hand_over(self, key: Key) -> None:
         row = self.rows[key]
-        if self.held:
-            self.unsent.append(key)
-        else:
+        if not self.held:
             self.new_work.append(Handed(*key, row.attempt, row.args))
+
+    def release(self, key: Key) -> None:
+        """Send what was kept back while the run was held."""
+        row, action = self.rows[key], self.flow.steps[key[0]].action
+        body = action.body if isinstance(action, Foreach) else action
+        if row.status is READY:
+            self.hand_over(key)
+        elif row.status is PENDING and row.waits_for is WaitsFor.FLOW and not row.child_begun:
+            assert isinstance(body, SubFlow)
+            self.begin_child(key, body)
+
+    def wait_for_time(self, row: Row, name: str, due_at: float) -> None:
+        row.waits_for, row.due_at = WaitsFor.TIME, round(due_at, 3)
+        if due_at <= self.now:
+            self.end_well((name, NO_ITEM), row.began_with, None)
 
     def wait(self, row: Row, what: WaitsFor, seconds: float | None) -> None:
         row.status, row.waits_for = PENDING, what
@@ -378,6 +404,11 @@ class Reference:
             scope |= {"item": item, "index": index}
         return scope
 
+    def seconds(self, template: Template, value: Json) -> float:
+        seconds = self.render(template, value)
+        assert isinstance(seconds, (int, float))
+        return float(seconds)
+
     def render(self, template: Template, value: Json) -> Json:
         return template.render(self.scope(value)).value
 
@@ -386,6 +417,10 @@ class Reference:
     def open_items(self, name: str) -> None:
         loop, action = self.loops[name], self.flow.steps[name].action
         assert isinstance(action, Foreach)
+        if not self.rows[name, NO_ITEM].is_open:
+            return
+        if loop.errors:
+            self.drop_items(name)
         while loop.todo and not loop.errors and self.items_out(name) < action.concurrency:
             item = loop.todo.pop(0)
             self.rows[name, item] = Row()
@@ -403,6 +438,12 @@ class Reference:
         elif not loop.todo:
             self.end_well((name, NO_ITEM), [loop.results[i] for i in range(len(loop.items))], None)
 
+    def drop_items(self, name: str) -> None:
+        """Cancel the items that no worker has."""
+        for (other, item), row in self.rows.items():
+            if other == name and item != NO_ITEM and row.is_open and row.status is not RUNNING:
+                row.status, row.waits_for, row.due_at = CANCELLED, None, None
+
     def items_out(self, name: str) -> int:
         return sum(row.is_open for (n, i), row in self.rows.items() if n == name and i != NO_ITEM)
 
@@ -416,11 +457,8 @@ class Reference:
             loop.results[item] = {"error": {"type": row.error[0], "message": row.error[1]}}
         elif row.error is not None:
             loop.errors[item] = row.error
-            for (n, i), other in self.rows.items():
-                if n == name and i != NO_ITEM and other.status is PENDING and other.waits_for is WaitsFor.RETRY:
-                    other.status, other.waits_for, other.due_at = CANCELLED, None, None
         if self.rows[name, NO_ITEM].is_open and self.is_live:
-            self.open_items(name)
+            self.busy.append(name)
 
     # -- ending
 
@@ -431,6 +469,9 @@ class Reference:
             choice = self.choice(name, result, event)
         else:
             choice = "next"
+        if choice == "unknown-event":
+            self.failed_for_good(key, ("unknown-event", ""))
+            return
         row.status, row.result, row.waits_for, row.due_at = DONE, result, None, None
         if item != NO_ITEM:
             self.item_ended(key)
@@ -450,7 +491,7 @@ class Reference:
         step = self.flow.steps[name]
         labels = {edge.label.value for edge in step.edges}
         if "on" in labels:
-            return f"on:{event}"
+            return f"on:{event}" if f"on:{event}" in {edge.choice for edge in step.edges} else "unknown-event"
         if not labels & {"if", "else"}:
             return "next"
         arms = [edge for edge in step.edges if edge.label.value == "if"]
@@ -472,7 +513,7 @@ class Reference:
         if name in self.losers():
             self.send_dead(name)
         elif any(edge.label.value == "error" for edge in step.edges):
-            self.send_by(name, "error", None)
+            self.send_by(name, "error", {"error": {"type": error[0], "message": error[1]}})
         elif step.optional:
             self.send_dead(name)
         else:
@@ -487,22 +528,10 @@ class Reference:
 
     # -- reports
 
-    def current(self, ref: StepRef) -> Row | None:
-        row = self.rows.get((ref.step, ref.item))
-        return row if row is not None and row.ref == ref and row.attempt == ref.attempt else None
-
-    def reportable(self, ref: StepRef) -> Row | None:
-        row = self.current(ref)
-        if row is None:
-            return None
-        postponed = row.status is PENDING and row.waits_for is WaitsFor.REPORT
-        return row if row.status in (READY, RUNNING) or postponed else None
-
-    def attempt_failed(self, ref: StepRef, message: StepFailed) -> None:
+    def attempt_failed(self, key: Key, message: StepFailed) -> None:
         error = (message.error.type, message.error.message)
-        policy = self.flow.steps[ref.step].retry
-        hopeless = not message.retry or bool(set(policy.no_retry_on) & {message.error.type, *message.ancestors})
-        self.retry_or_fail((ref.step, ref.item), error, hopeless=hopeless, after=message.retry_after)
+        never = set(self.flow.steps[key[0]].retry.no_retry_on) & {*message.ancestors}
+        self.retry_or_fail(key, error, hopeless=not message.retry or bool(never), after=message.retry_after)
 
     def retry_or_fail(
         self, key: Key, error: tuple[str, str], *, hopeless: bool = False, after: float | None = None
@@ -514,7 +543,10 @@ class Reference:
             return
         wait = wait_before(policy, tries, "") if after is None else after
         again = self.again(key, tries=tries)
-        self.wait(again, WaitsFor.RETRY, wait)
+        if wait > 0:
+            self.wait(again, WaitsFor.RETRY, wait)
+        else:
+            self.go_again(key, again)
 
     def again(self, key: Key, *, tries: int, losses: int | None = None) -> Row:
         old = self.rows[key]
@@ -534,8 +566,15 @@ class Reference:
             return False
         return key[1] == NO_ITEM or not self.loops[key[0]].errors
 
-    def postpone(self, name: str, row: Row) -> None:
-        self.wait(row, WaitsFor.REPORT, self.flow.steps[name].timeout_s)
+    def postpone(self, key: Key, row: Row) -> None:
+        if self.may_go_on(key):
+            self.wait(row, WaitsFor.REPORT, self.flow.steps[key[0]].timeout_s)
+            return
+        row.status = CANCELLED
+        if key[1] != NO_ITEM:
+            self.item_ended(key)
+        elif self.is_live:
+            self.send_dead(key[0])
 
     def end_postponed(self, message: EndStep) -> None:
         key = message.step, message.item
@@ -547,30 +586,26 @@ class Reference:
     def lost(self, key: Key, row: Row, counted: bool) -> None:
         if not self.may_go_on(key):
             self.failed_for_good(key, ("lost", ""))
-        elif not counted:
-            row.status = READY
-            self.hand_over(key)
         elif self.flow.steps[key[0]].on_lost is OnLost.HOLD:
-            new = self.again(key, tries=row.tries, losses=row.losses + 1)
+            new = self.again(key, tries=row.tries, losses=row.losses + counted)
             self.wait(new, WaitsFor.PERSON, None)
-        elif row.losses + 1 > LOSS_BUDGET:
+        elif row.losses + counted > LOSS_BUDGET:
             self.failed_for_good(key, ("lost", ""))
         else:
-            new = self.again(key, tries=row.tries, losses=row.losses + 1)
-            new.status = READY
-            self.hand_over(key)
+            self.go_again(key, self.again(key, tries=row.tries, losses=row.losses + counted))
 
     def child_ended(self, message: ChildEnded) -> None:
         ref = message.parent
-        row = self.current(ref)
-        if row is None or row.status is not PENDING or row.waits_for is not WaitsFor.FLOW:
+        row = self.rows.get((ref.step, ref.item))
+        if row is None or row.ref != ref or row.status is not PENDING or row.waits_for is not WaitsFor.FLOW:
             return
         key = ref.step, ref.item
         if message.status is RunStatus.COMPLETED:
             self.end_well(key, message.output, None)
         else:
-            kind = message.error.type if message.error is not None else message.status.value
-            self.retry_or_fail(key, (kind, message.error.message if message.error is not None else ""))
+            failed = message.status is RunStatus.FAILED
+            kind = "sub-run-failed" if failed else "sub-run-cancelled"
+            self.retry_or_fail(key, (kind, ""), hopeless=not failed)
 
     # -- people and clocks
 
@@ -590,8 +625,7 @@ class Reference:
                 self.gate_timeout(message.step, row)
             case WaitsFor.SIGNAL:
                 if any(edge.label.value == "timeout" for edge in self.flow.steps[message.step].edges):
-                    row.status, row.error, row.waits_for, row.due_at = FAILED, ("timeout", ""), None, None
-                    self.send_by(message.step, "timeout", None)
+                    self.end_by(message.step, "timeout", None)
                 else:
                     self.failed_for_good(key, ("timeout", ""))
             case WaitsFor.REPORT | WaitsFor.FLOW:
@@ -611,24 +645,39 @@ class Reference:
         gate = self.flow.steps[name].action
         assert isinstance(gate, Gate)
         if gate.on_timeout is OnTimeout.APPROVE:
-            self.end_well((name, NO_ITEM), None, None)
+            self.approve(name, ["timeout"], "", None)
         elif gate.on_timeout is OnTimeout.ESCALATE and not row.escalated:
             row.escalated = True
             self.wait(row, WaitsFor.APPROVAL, gate.timeout_s)
         else:
-            self.deny(name, row)
+            self.deny(name, row, "timeout", "nobody decided in time")
 
-    def deny(self, name: str, row: Row) -> None:
-        row.status, row.waits_for, row.due_at, row.error = FAILED, None, None, ("denied", "")
+    def approve(self, name: str, by: list[str], comment: str, form: Json) -> None:
+        result: Json = {"approved": True, "by": by, "comment": comment, "form": form}
+        self.end_well((name, NO_ITEM), result, None)
+
+    def deny(self, name: str, row: Row, by: str, comment: str) -> None:
         if any(edge.label.value == "deny" for edge in self.flow.steps[name].edges):
-            self.send_by(name, "deny", None)
+            result: Json = {"approved": False, "by": [by], "comment": comment, "form": None}
+            self.end_by(name, "deny", result)
         else:
-            self.denied = True
+            row.status, row.waits_for, row.due_at, row.error = FAILED, None, None, ("denied", "")
             self.stop(RunStatus.CANCELLED, "denied")
+
+    def end_by(self, name: str, way: str, result: Json) -> None:
+        """End a step well, but by another way than its usual one."""
+        row = self.rows[name, NO_ITEM]
+        row.status, row.result, row.waits_for, row.due_at = DONE, result, None, None
+        self.send_by(name, way, result)
 
     def vote(self, name: str, by: Principal, approve: bool, comment: str) -> None:
         row = self.rows.get((name, NO_ITEM))
-        if not self.is_live or row is None or row.waits_for is not WaitsFor.APPROVAL or row.status is not PENDING:
+        if (
+            not self.is_live
+            or row is None
+            or row.waits_for is not WaitsFor.APPROVAL
+            or row.status is not PENDING
+        ):
             return
         gate = self.flow.steps[name].action
         assert isinstance(gate, Gate)
@@ -636,9 +685,9 @@ class Reference:
             return
         row.votes[by.id] = approve
         if not approve:
-            self.deny(name, row)
-        elif sum(row.votes.values()) >= gate.quorum:
-            self.end_well((name, NO_ITEM), None, None)
+            self.deny(name, row, by.id, comment)
+        elif len(row.votes) >= gate.quorum:
+            self.approve(name, list(row.votes), comment, None)
 
     def may_decide(self, gate: Gate, row: Row, by: Principal) -> bool:
         if by.kind is not Kind.PERSON:
@@ -673,6 +722,3 @@ class Reference:
                 self.end_well(key, row.began_with, None)
             case WaitsFor.RETRY | WaitsFor.PERSON:
                 self.go_again(key, row)
-
-
-__all__ = ["Handed", "MissingValue", "Reference", "Row"]

@@ -118,9 +118,10 @@ def _loop(flow: Flow, row: Row, items: list[Row]) -> Loop | None:
     if not isinstance(elements, Sequence) or row.attempt.took is not None:
         return None
     if row.attempt.waits_for is not WaitsFor.ITEMS:
-        return _loop_to_repeat(elements, items)
+        return replace(_loop_to_repeat(elements, items), came_in=row.prepared.args.get("result"))
     again = _again(row.prepared.args.get("again"))
-    ended = Loop(elements, tuple(again) if again else range(len(elements)), again)
+    came_in = row.prepared.args.get("result")
+    ended = Loop(elements, tuple(again) if again else range(len(elements)), again, came_in=came_in)
     for item in items:
         ended = _take_in(ended, action, item)
     begun = [row for row in items if not again or row.attempt.attempt >= again.get(row.attempt.item, BEYOND)]

@@ -176,7 +176,8 @@ class Loop:
     """A foreach under way: which items are yet to start, how many are out, what came back.
 
     `order` names the items in the order in which they start, `next` the place in it; `again` says from which
-    attempt on an item counts that is repeated by an operator's retry.
+    attempt on an item counts that is repeated by an operator's retry. `came_in` is the result that came in,
+    kept if the items read it.
     """
 
     items: Sequence[Json]
@@ -188,6 +189,7 @@ class Loop:
     size: int = 0
     error: Error | None = None
     error_item: int = NO_ITEM
+    came_in: Json = None
 
     def with_result(self, item: int, value: Json, size: int) -> Loop:
         """Add an item's result, `size` characters long."""

@@ -33,6 +33,14 @@ def launch(draft: Draft, attempt: Attempt, prepared: Prepared, actor: str = "") 
         _start_child(draft, attempt, work, prepared)
 
 
+def release(draft: Draft, attempt: Attempt) -> None:
+    """Send what was kept back while the run was held."""
+    if attempt.status is StepStatus.READY:
+        dispatch(draft, attempt)
+    elif attempt.waits_for is WaitsFor.FLOW and attempt.sent_at is None:
+        launch(draft, attempt, draft.prepared[attempt.key])
+
+
 def dispatch(draft: Draft, attempt: Attempt) -> None:
     """Ask for a ready step to be handed over, unless the run is held: then `Resume` will."""
     if draft.run.held or attempt.tool is None:
@@ -79,9 +87,8 @@ def finish(
         draft.move(done, "step_done", actor=actor, result=text)
         _collect(draft, step, attempt.item, value, len(text))
         return
-    if attempt.name in draft.flow.kept:
-        draft.results[attempt.name] = value
     if not draft.is_live:
+        _keep(draft, attempt, value)
         draft.move(done, "step_done", actor=actor, result=text)
         return
     if attempt.name in draft.run.losers:
@@ -90,6 +97,7 @@ def finish(
     if isinstance(taken, Error) and taken.type == "unknown-event":
         fail(draft, attempt, taken, may_retry=False, worker=worker, started_at=started_at)
         return
+    _keep(draft, attempt, value)
     if isinstance(taken, Error):
         draft.move(done, "step_done", actor=actor, result=text)
         endings.fail_run(draft, taken)
@@ -98,6 +106,11 @@ def finish(
     if step.done and taken != DEAD:
         draft.set_run("done_reached", last_done=step.name)
     draft.send(step, taken, value)
+
+
+def _keep(draft: Draft, attempt: Attempt, value: Json) -> None:
+    if attempt.name in draft.flow.kept:
+        draft.results[attempt.name] = value
 
 
 def pass_on(draft: Draft, attempt: Attempt) -> None:
@@ -131,7 +144,7 @@ def fail(
     failed = replace(
         attempt, worker=worker or attempt.worker, started_at=started_at or attempt.started_at, error=error
     )
-    if may_retry and _is_needed(draft, attempt) and retry.may_retry(step.retry, failures, ancestors):
+    if may_retry and is_needed(draft, attempt) and retry.may_retry(step.retry, failures, ancestors):
         prepared = draft.prepared[attempt.key]
         _end_failed(draft, failed, took=None)
         seed = ids.step_id(draft.run.id, attempt.name, attempt.item, attempt.attempt)
@@ -146,13 +159,27 @@ def lose(draft: Draft, attempt: Attempt, *, counted: bool) -> None:
     step = draft.step_of(attempt)
     losses = attempt.losses + (1 if counted else 0)
     error = Error("lost", f"the worker that ran attempt {attempt.attempt} vanished")
-    if not _is_needed(draft, attempt) or losses > draft.limits.losses:
+    parks = step.on_lost is OnLost.HOLD
+    if not is_needed(draft, attempt) or (losses > draft.limits.losses and not parks):
         _fail_for_good(draft, step, replace(attempt, error=error), error)
         return
     prepared = draft.prepared[attempt.key]
     _end_failed(draft, replace(attempt, error=error), took=None)
-    waits = WaitsFor.PERSON if step.on_lost is OnLost.HOLD else None
+    waits = WaitsFor.PERSON if parks else None
     _try_again(draft, replace(attempt, losses=losses), prepared, waits, 0.0)
+
+
+def abandon(draft: Draft, attempt: Attempt) -> None:
+    """Cancel an attempt that would go on without a worker, though nobody needs it any more."""
+    reason = "nobody needs it any more"
+    if attempt.item != NO_ITEM:
+        endings.cancel_attempt(draft, attempt, reason)
+        _leave_loop(draft, attempt.name)
+    elif draft.is_live:
+        endings.cancel_attempt(draft, attempt, reason, DEAD)
+        draft.send(draft.step_of(attempt), DEAD, None)
+    else:
+        endings.cancel_attempt(draft, attempt, reason)
 
 
 def work_of(step: Step) -> Call | SubFlow:
@@ -165,9 +192,13 @@ def work_of(step: Step) -> Call | SubFlow:
 
 
 def _start_child(draft: Draft, attempt: Attempt, work: SubFlow, prepared: Prepared) -> None:
-    opened = replace(
-        attempt, status=StepStatus.PENDING, waits_for=WaitsFor.FLOW, due_at=None, fence=draft.next_seq
-    )
+    opened = replace(attempt, status=StepStatus.PENDING, waits_for=WaitsFor.FLOW, due_at=None)
+    if draft.run.held:
+        draft.move(opened, "child_held", prepared=prepared)
+        return
+    limit = draft.step_of(attempt).timeout_s
+    due_at = None if limit is None else round(draft.now + limit, 3)
+    opened = replace(opened, due_at=due_at, sent_at=draft.now, fence=draft.next_seq)
     child = ids.child_id(draft.run.id, attempt.name, attempt.item, attempt.attempt)
     opened = draft.move(opened, "child_started", prepared=prepared, told={"child": child})
     run = draft.run
@@ -211,7 +242,7 @@ def _choose(draft: Draft, step: Step, value: Json, event: str | None) -> str | E
     return Error("stuck", f"no branch of {step.name} holds and it has no else")
 
 
-def _is_needed(draft: Draft, attempt: Attempt) -> bool:
+def is_needed(draft: Draft, attempt: Attempt) -> bool:
     """Tell whether how the attempt ends can still matter to the run."""
     if not draft.is_live or attempt.name in draft.run.losers:
         return False
@@ -280,6 +311,13 @@ def _collect(draft: Draft, step: Step, item: int, value: Json, size: int) -> Non
         return
     draft.loops[step.name] = replace(loop.with_result(item, value, size), out=loop.out - 1)
     draft.busy_loops.append(step.name)
+
+
+def _leave_loop(draft: Draft, name: str) -> None:
+    loop = draft.loops.get(name)
+    if loop is not None:
+        draft.loops[name] = replace(loop, out=loop.out - 1)
+        draft.busy_loops.append(name)
 
 
 def _collect_error(draft: Draft, step: Step, item: int, error: Error) -> None:

@@ -68,9 +68,10 @@ def incoming(draft: Draft, step: Step) -> Json:
         return None
     if len(ways) == 1:
         return _value_of(draft, ways[0])
+    under_way = {token.edge for token in draft.tokens}
     seen: dict[str, Json] = {}
     for edge in ways:
-        if is_live(draft, edge):
+        if is_live(draft, edge) and edge not in under_way:
             seen[edge.source] = _value_of(draft, edge)
     return seen
 
@@ -173,7 +174,11 @@ def _prepare(draft: Draft, step: Step, value: Json) -> Prepared:
 
 
 def _render_work(draft: Draft, work: Call | SubFlow, **more: Json) -> Prepared:
-    return _render(draft, work.args if isinstance(work, Call) else work.input, **more)
+    return _render(draft, _template_of(work), **more)
+
+
+def _template_of(work: Call | SubFlow) -> Template:
+    return work.args if isinstance(work, Call) else work.input
 
 
 def _render(draft: Draft, template: Template, **more: Json) -> Prepared:
@@ -202,8 +207,7 @@ def _preview(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
         following = draft.flow.steps[edge.target]
         if edge.label in (Label.DENY, Label.ERROR) or not isinstance(following.action, (Call, SubFlow)):
             continue
-        work = work_of(following)
-        template = work.args if isinstance(work, Call) else work.input
+        template = _template_of(work_of(following))
         if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name):
             continue
         try:
@@ -280,7 +284,8 @@ def _open_loop(draft: Draft, foreach: Foreach, attempt: Attempt, value: Json) ->
     if len(items) > draft.limits.foreach_items:
         most = f"at most {draft.limits.foreach_items:,} are allowed"
         raise InvalidInput("foreach.items", f"has {len(items):,} items; {most}")
-    open_loop(draft, attempt, Loop(items, range(len(items))))
+    reads_result = any(reference.root == "result" for reference in _template_of(foreach.body).references)
+    open_loop(draft, attempt, Loop(items, range(len(items)), came_in=value if reads_result else None))
 
 
 def open_loop(draft: Draft, attempt: Attempt, loop: Loop) -> None:
@@ -288,6 +293,8 @@ def open_loop(draft: Draft, attempt: Attempt, loop: Loop) -> None:
     args: dict[str, Json] = {"items": loop.items}
     if loop.again:
         args["again"] = [[item, loop.again[item]] for item in loop.order]
+    if loop.came_in is not None:
+        args["result"] = loop.came_in
     draft.move(replace(attempt, waits_for=WaitsFor.ITEMS), "items_opened", prepared=Prepared(args))
     draft.loops[attempt.name] = loop
     draft.busy_loops.append(attempt.name)
@@ -317,8 +324,9 @@ def _go_on(draft: Draft, name: str) -> None:
 
 
 def _start_item(draft: Draft, foreach: Foreach, attempt: Attempt, item: Json) -> None:
+    came_in = draft.loops[attempt.name].came_in
     try:
-        prepared = _render_work(draft, foreach.body, item=item, index=attempt.item)
+        prepared = _render_work(draft, foreach.body, item=item, index=attempt.item, result=came_in)
     except ExpressionError as error:
         fail(draft, attempt, Error("bad-template", str(error)), may_retry=False)
     else:

@@ -14,7 +14,7 @@ from typing import Final
 from wfcelery.core import values
 from wfcelery.core.flow import Edge, Flow, Step
 from wfcelery.core.limits import Limits
-from wfcelery.core.messages import Answer, Effect
+from wfcelery.core.messages import Answer, Dispatch, Effect
 from wfcelery.core.state import (
     LIVE,
     NO_ITEM,
@@ -229,9 +229,15 @@ class Draft:
             active=self._active,
             people=self._people,
         )
-        return Decision(
-            run, tuple(self._writes.values()), tuple(self.events), tuple(self.effects), answer, self.output
-        )
+        effects = tuple(effect for effect in self.effects if not self._is_withdrawn(effect))
+        return Decision(run, tuple(self._writes.values()), tuple(self.events), effects, answer, self.output)
+
+    def _is_withdrawn(self, effect: Effect) -> bool:
+        """Tell whether a step that became ready in this decision was cancelled later in it."""
+        if not isinstance(effect, Dispatch):
+            return False
+        attempt = self.attempts.get((effect.ref.step, effect.ref.item))
+        return attempt is None or attempt.status is not StepStatus.READY or self.ref(attempt) != effect.ref
 
     def _write(
         self, after: Attempt, args: str | None, secrets: str | None, result: str | None

@@ -71,14 +71,20 @@ def cancel_open(
 def cancel_attempt(draft: Draft, attempt: Attempt, reason: str, took: str | None = None) -> Attempt:
     """Cancel one attempt that no worker has, with the sub-run or the loop behind it."""
     if attempt.waits_for is WaitsFor.FLOW:
-        child = ids.child_id(draft.run.id, attempt.name, attempt.item, attempt.attempt)
-        draft.effects.append(CancelChild(child, reason))
+        cancel_child(draft, attempt, reason)
     if attempt.item == NO_ITEM:
         draft.loops.pop(attempt.name, None)
     ended = replace(
         attempt, status=StepStatus.CANCELLED, waits_for=None, due_at=None, completed_at=draft.now, took=took
     )
     return draft.move(ended, "step_cancelled", told={"reason": reason})
+
+
+def cancel_child(draft: Draft, attempt: Attempt, reason: str) -> None:
+    """Cancel the sub-run behind `attempt`, if it has begun."""
+    if attempt.sent_at is not None:
+        child = ids.child_id(draft.run.id, attempt.name, attempt.item, attempt.attempt)
+        draft.effects.append(CancelChild(child, reason))
 
 
 def cancel_losers(draft: Draft) -> None:

@@ -19,7 +19,9 @@ def objection(gate: Gate, run: Run, attempt: Attempt, request: Decide) -> str | 
     by = request.by
     if by.kind is not Kind.PERSON:
         return f"{by.id} is an {by.kind.value}; only a person may decide a gate"
-    allowed = gate.approvers + (gate.escalate_to if attempt.escalated else ())
+    # Escalation adds approvers: where anybody may decide, it must not narrow that to those it adds.
+    added = gate.escalate_to if attempt.escalated and gate.approvers else ()
+    allowed = gate.approvers + added
     if allowed and not _is_among(by, allowed):
         return f"{by.id} is not an approver of {attempt.name}; it waits for {', '.join(allowed)}"
     if by.id == run.created_by and not gate.allow_self and not by.at_terminal:

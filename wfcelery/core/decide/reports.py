@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from wfcelery.core import values
 from wfcelery.core.decide import endings, gates
-from wfcelery.core.decide.attempts import dispatch, fail, finish, launch, lose
+from wfcelery.core.decide.attempts import abandon, dispatch, fail, finish, is_needed, launch, lose
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.flow import Gate, Label
 from wfcelery.core.messages import ChildEnded, Report, StepDone, StepFailed, StepPostponed, TimerDue
@@ -85,10 +85,10 @@ def _postpone(draft: Draft, attempt: Attempt, report: StepPostponed) -> None:
         worker=report.worker,
         started_at=report.started_at,
     )
-    if draft.is_live:
+    if is_needed(draft, attempt):
         draft.move(waiting, "step_postponed")
     else:
-        endings.cancel_attempt(draft, waiting, "the run has ended")
+        abandon(draft, waiting)
 
 
 def _refuse(draft: Draft, report: Report) -> None:
@@ -139,6 +139,9 @@ def ring(draft: Draft, message: TimerDue) -> None:
             fail(draft, attempt, Error("timeout", "the signal did not come in time"), may_retry=False)
         case WaitsFor.REPORT:
             fail(draft, attempt, Error("timeout", f"no report came within {step.timeout_s:g} s"))
+        case WaitsFor.FLOW:
+            endings.cancel_child(draft, attempt, "it took too long")
+            fail(draft, attempt, Error("timeout", f"the sub-run did not end within {step.timeout_s:g} s"))
 
 
 def take_child(draft: Draft, message: ChildEnded) -> None:

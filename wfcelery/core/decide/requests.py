@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wfcelery.core.decide import endings, gates
-from wfcelery.core.decide.attempts import dispatch, fail, finish, launch
+from wfcelery.core.decide.attempts import fail, finish, launch, release
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.flow import Gate, Wait
 from wfcelery.core.messages import (
@@ -101,9 +101,8 @@ def hold(draft: Draft, message: Hold | Resume) -> Answer:
     if draft.run.held != hold:
         draft.set_run("run_held" if hold else "run_released", actor=message.by.id, held=hold)
         if not hold:
-            for attempt in draft.attempts.values():
-                if attempt.status is StepStatus.READY:
-                    dispatch(draft, attempt)
+            for attempt in list(draft.attempts.values()):
+                release(draft, attempt)
     return Answer(ok=True, data={"held": hold})
 
 
