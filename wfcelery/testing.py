@@ -18,14 +18,14 @@ from wfcelery.core.state import RunStatus
 from wfcelery.core.values import Json
 from wfcelery.embedded import Engine, VirtualClock
 from wfcelery.embedded.engine import new_command_id
-from wfcelery.errors import Refused
+from wfcelery.embedded.waiting import Waiting
 from wfcelery.executor.messages import Define
 from wfcelery.tools import Registry, Tool
 
 if TYPE_CHECKING:
     from wfcelery.tools.declare import AnyTool
 
-Decision: TypeAlias = Literal["approve", "deny"] | Callable[[Mapping[str, Json]], Literal["approve", "deny"]]
+Decision: TypeAlias = Literal["approve", "deny"] | Callable[[Json], Literal["approve", "deny"]]
 
 STARTER = "starter"
 DECIDER = "decider"
@@ -65,41 +65,49 @@ def run_to_end(
 
 
 class _Answers:
-    """The decisions and signals that a test has prepared, each given once."""
+    """The decisions and signals that a test has prepared; each waiting step is answered once."""
 
     def __init__(
         self, engine: Engine, decisions: Mapping[str, Decision], signals: Mapping[str, Json]
     ) -> None:
         self._engine = engine
         self._decisions = decisions
-        self._signals = dict(signals)
+        self._signals = signals
         self._given: set[str] = set()
 
     def give(self, run_id: str) -> bool:
-        """Answer what waits now; tell whether there was an answer."""
-        given = False
-        for step in self._engine.waiting(run_id):
-            if step.id in self._given:
-                continue
-            self._given.add(step.id)
-            if step.signal is not None and step.signal in self._signals:
-                payload = self._signals.pop(step.signal)
-                self._ask(Signal(new_command_id(), step.run_id, step.signal, Principal(DECIDER), payload))
-                given = True
-            elif step.signal is None and step.name in self._decisions:
-                decision = self._decisions[step.name]
-                word = decision(step.shown) if callable(decision) else decision
-                by = Principal(step.approvers[0] if step.approvers else DECIDER)
-                self._ask(Decide(new_command_id(), step.run_id, step.name, word == "approve", by))
-                given = True
-        return given
+        """Answer what waits now and was not answered before; tell whether there was an answer."""
+        answered = [self._answer(step) for step in self._engine.waiting(run_id) if step.id not in self._given]
+        return any(answered)
 
-    def _ask(self, request: Decide | Signal) -> None:
-        try:
-            self._engine.ask(request)
-        except Refused as refusal:
-            message = f"the test's answer was refused: {refusal}"
-            raise AssertionError(message) from refusal
+    def _answer(self, step: Waiting) -> bool:
+        self._given.add(step.id)
+        if step.signal is not None and step.signal in self._signals:
+            payload = self._signals[step.signal]
+            self._engine.ask(Signal(new_command_id(), step.run_id, step.signal, Principal(DECIDER), payload))
+            return True
+        if step.gate is not None and step.name in self._decisions:
+            decision = self._decisions[step.name]
+            approve = (decision(step.shown) if callable(decision) else decision) == "approve"
+            for voter in _voters(step, step.gate.quorum if approve else 1):
+                comment = "decided by a test" if step.gate.require_comment else ""
+                vote = Decide(new_command_id(), step.run_id, step.name, approve, voter, comment)
+                self._engine.ask(vote)
+            return True
+        return False
+
+
+def _voters(step: Waiting, count: int) -> list[Principal]:
+    """Make up people who may decide: the approvers, members of the groups, or anybody."""
+    names = list(step.approvers) or [DECIDER] + [f"{DECIDER}-{place}" for place in range(2, count + 1)]
+    voters = []
+    for name in names:
+        group = name.removeprefix("group:")
+        if group == name:
+            voters.append(Principal(name))
+        else:
+            voters += [Principal(f"{group}-{place}", groups=(group,)) for place in range(1, count + 1)]
+    return voters[:count]
 
 
 def _document(flow: Json | Path) -> tuple[Json, str | None]:

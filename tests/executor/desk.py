@@ -15,6 +15,7 @@ from wfcelery.executor.batch import Asked
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Message, Start
+from wfcelery.core.flow import Flow
 from wfcelery.core.limits import DEFAULT, Limits
 from wfcelery.store import check, commands, lease, views
 from wfcelery.store.commands import Command
@@ -69,8 +70,8 @@ class Desk:
     def problems(self) -> list[check.Problem]:
         catalogue = Definitions(None, self.limits)
         with self.database.reading() as conn:
-            flow_of: Callable[[str], object] = lambda each: catalogue.get(conn, each).flow
-            return check.check(conn, flow_of)  # type: ignore[arg-type]
+            flow_of: Callable[[str], Flow] = lambda each: catalogue.get(conn, each).flow
+            return list(check.check(conn, flow_of))
 
     def tell(self, *messages: Message) -> None:
         """Put messages into the mailbox as one batch and let the executor take them in, marks and all."""

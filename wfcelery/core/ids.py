@@ -5,24 +5,34 @@ from __future__ import annotations
 import hashlib
 import re
 
+from wfcelery.core import values
 from wfcelery.core.state import NO_ITEM
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LENGTH = 26
 _TIME_LENGTH = 10
 _RUN_ID = re.compile(rf"[{ALPHABET}]{{{LENGTH}}}")
-_STEP_ID = re.compile(rf"(?P<run>[{ALPHABET}]{{{LENGTH}}}):(?P<step>[A-Za-z0-9_-]+)(\[(?P<item>\d+)\])?:(?P<attempt>\d+)")
+_STEP_ID = re.compile(
+    rf"(?P<run>[{ALPHABET}]{{{LENGTH}}}):(?P<step>[A-Za-z0-9_-]+)(\[(?P<item>\d+)\])?:(?P<attempt>\d+)"
+)
 
 
 def run_id(now: float, entropy: bytes) -> str:
     """Make a run's id: 48 bits of milliseconds, then 80 bits of `entropy`."""
-    return _encode(int(now * 1000), _TIME_LENGTH) + _encode(int.from_bytes(entropy[:10]), LENGTH - _TIME_LENGTH)
+    return _encode(int(now * 1000), _TIME_LENGTH) + _encode(
+        int.from_bytes(entropy[:10]), LENGTH - _TIME_LENGTH
+    )
 
 
 def child_id(parent_run: str, step: str, item: int, attempt: int) -> str:
     """Derive a sub-run's id: repeating the step's start finds the same sub-run."""
     hashed = hashlib.sha256(f"{parent_run}:{step}:{item}:{attempt}".encode()).digest()
     return parent_run[:_TIME_LENGTH] + _encode(int.from_bytes(hashed[:10]), LENGTH - _TIME_LENGTH)
+
+
+def definition_id(name: str, document: str, pins: str) -> str:
+    """Address a definition by what it says (canonical JSON) and by the sub-flows it means."""
+    return values.digest(values.canonical({"name": name, "flow": document, "pins": pins}))
 
 
 def is_run_id(text: str) -> bool:

@@ -16,8 +16,10 @@ from wfcelery.core.values import Json
 from wfcelery.embedded.clock import SystemClock, VirtualClock
 from wfcelery.embedded.mailbox import LocalMailbox
 from wfcelery.embedded.pool import InlinePool, ThreadPool
+from wfcelery.embedded.waiting import Waiting, describe
 from wfcelery.errors import InvalidFlow, NotFound, Refused
 from wfcelery.executor.batch import Asked
+from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Message, Start
 from wfcelery.store import commands, lease, runs, steps, views
@@ -30,6 +32,7 @@ from wfcelery.tools.call import Limits as ToolLimits
 from wfcelery.tools.catalogue import Catalogue
 
 LEASE_S = 30.0
+MOST_STEPS = 1_000_000
 LONGEST_WAIT_S = 1.0
 
 
@@ -77,6 +80,7 @@ class Engine:
             observer=self._observe,
         )
         self._observer = observer
+        self._definitions = Definitions(None, limits)
         self._standings: dict[str, Standing] = {}
 
     def __enter__(self) -> Self:
@@ -120,8 +124,10 @@ class Engine:
         Its threads died with it: what was running is lost, charged to nobody; what was ready is handed over.
         """
         with self.database.reading() as conn:
-            lost: list[Message] = [StepLost(ref, counted=False) for ref in steps.running(conn, self._only)]
-            lost += [StepUnsent(ref) for ref in steps.ready(conn, self._only)]
+            lost: list[Message] = [
+                StepLost(ref, counted=False) for ref in steps.running(conn, MOST_STEPS, self._only)
+            ]
+            lost += [StepUnsent(ref) for ref in steps.ready(conn, MOST_STEPS, self._only)]
         self.mailbox.push(*lost)
         return len(lost)
 
@@ -146,6 +152,15 @@ class Engine:
                 raise NotFound("run", run_id)
             self._standings[run_id] = known
         return known
+
+    def waiting(self, run_id: str) -> list[Waiting]:
+        """List what waits for a person or a signal in the run and its sub-runs."""
+        found = []
+        with self.database.reading() as conn:
+            for row in steps.waiting(conn, run_id):
+                flow = self._definitions.get(conn, row.definition_id).flow
+                found.append(describe(row, flow))
+        return found
 
     def run_json(self, run_id: str) -> dict[str, Json]:
         """Give the run as the documented object."""

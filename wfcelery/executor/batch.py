@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from wfcelery.core import decide as core
+from wfcelery.core.flow import Flow
 from wfcelery.core.limits import Limits
 from wfcelery.core.messages import (
     Answer,
@@ -39,7 +40,7 @@ from wfcelery.core.messages import (
     TellParent,
     UseSignal,
 )
-from wfcelery.core.state import NO_ITEM, Attempt, Error, Run, RunStatus, StepRef, StepStatus
+from wfcelery.core.state import NO_ITEM, Attempt, Error, Run, RunStatus, StepRef, StepStatus, StoredSignal
 from wfcelery.errors import InvalidFlow, WfceleryError
 from wfcelery.executor import starting
 from wfcelery.executor.definitions import Definitions, fault_json
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 ENGINE = Principal("engine", Kind.SYSTEM)
+
+SIGNAL_KEPT_S = 7 * 86_400.0
+"""How long a signal by key waits for somebody to wait for it."""
 
 Asked: TypeAlias = Request | Define | Start | Broadcast | Retire
 
@@ -117,13 +121,15 @@ class Batch:
         if self.answers:
             commands.put_many(self.conn, list(self.answers.values()))
         if self._votes:
-            votes.put_many(self.conn, self._votes, self.now)
+            votes.put_many(self.conn, self._votes, now=self.now)
         if self._kept:
-            signals.keep(self.conn, self._kept, self.now)
+            signals.keep(self.conn, self._kept, now=self.now)
         if self._used:
-            signals.use(self.conn, self._used, self.now)
+            signals.use(self.conn, self._used, now=self.now)
         for letter in self.letters:
-            dead_letters.put(self.conn, letter.run_id, letter.message, letter.error, self.now)
+            dead_letters.put(
+                self.conn, at=self.now, run_id=letter.run_id, message=letter.message, error=letter.error
+            )
 
     def to_send(self) -> list[Dispatch]:
         """Give the steps to hand over: those that no later message of the batch has taken back."""
@@ -186,7 +192,7 @@ class Batch:
 
     def _retire(self, message: Retire) -> Answer:
         found = self.catalogue.find(self.conn, message.flow)
-        definitions.delete(self.conn, found.id, self.now)
+        definitions.delete(self.conn, found.name, found.version, now=self.now)
         return Answer(ok=True, data={"id": found.id, "name": found.name, "version": found.version})
 
     def _retry(self, message: RetryRun) -> Answer:
@@ -208,8 +214,8 @@ class Batch:
             if self._request(signal).ok:
                 reached.append(run_id)
         if not reached:
-            kept = KeepSignal(message.command_id, "", message.name, message.key, message.payload)
-            self._kept.append(kept)
+            kept = StoredSignal(message.command_id, message.name, message.key, message.payload)
+            signals.keep_for_key(self.conn, kept, now=self.now, expires_at=self.now + SIGNAL_KEPT_S)
         return Answer(ok=True, data={"reached": list(reached)})
 
     def _answer(self, message: Asked, answer: Answer) -> None:
@@ -314,7 +320,7 @@ class Batch:
             self._tell(ChildEnded(effect.parent, RunStatus.FAILED, None, error))
 
     def _find_signal(self, effect: FindSignal) -> None:
-        stored = signals.find(self.conn, effect.name, effect.key, self.now)
+        stored = signals.find(self.conn, effect.name, effect.key, now=self.now)
         if stored is not None and stored.id not in self._used:
             signal = Signal(stored.id, effect.run_id, effect.name, ENGINE, stored.payload, effect.key)
             if self._request(signal).ok:
@@ -325,7 +331,7 @@ class Batch:
     def _load(self, run_ids: list[str], *, full: bool = False) -> dict[str, Run]:
         return runs.load(self.conn, self._flow_of, run_ids, full=full)
 
-    def _flow_of(self, definition_id: str) -> core.Flow:
+    def _flow_of(self, definition_id: str) -> Flow:
         return self.catalogue.get(self.conn, definition_id).flow
 
     def _flush(self, run_id: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.core import values
+from wfcelery.core import ids, values
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.document import canonical_document, compile_flow, flow_references, pin
 from wfcelery.core.faults import Fault
@@ -51,7 +52,9 @@ class Definitions:
         row = definitions.get(conn, definition_id)
         if row is None:
             raise NotFound("definition", definition_id)
-        flow = pin(compile_flow(row.document, name=row.name, limits=self._limits), _unwritten(row.pins))
+        flow = pin(
+            compile_flow(json.loads(row.document), name=row.name, limits=self._limits), _unwritten(row.pins)
+        )
         return self._keep(Defined(row.id, row.name, row.version, flow))
 
     def find(self, conn: Connection, flow: str) -> Defined:
@@ -72,16 +75,22 @@ class Definitions:
         catalogue = _Catalogue(conn)
         flow = check_flow(document, name=name, tools=self._tools, flows=catalogue, limits=self._limits)
         pins = {each: catalogue.found[each][0] for each in flow_references(flow)}
-        written = _written(pins)
-        address: Json = {"name": flow.name, "flow": document, "pins": written}
-        definition_id = values.digest(values.canonical(address))
+        written, text = _written(pins), values.canonical(document)
+        definition_id = ids.definition_id(flow.name, text, values.canonical(written))
         if definition_id in self._known:
             return self.get(conn, definition_id)
         row = definitions.get(conn, definition_id)
         if row is None or row.deleted_at is not None:
             depth = 1 + max((depth for _, depth in catalogue.found.values()), default=0)
             row = definitions.add(
-                conn, definition_id, flow.name, document, pins=written, depth=depth, created_by=by, now=now
+                conn,
+                definition_id,
+                name=flow.name,
+                document=text,
+                pins=written,
+                depth=depth,
+                created_by=by,
+                now=now,
             )
         return self._keep(Defined(row.id, row.name, row.version, pin(flow, pins)))
 
@@ -111,17 +120,17 @@ class _Catalogue:
         return row.id, row.depth
 
 
-def _written(pins: Mapping[tuple[str, int | None], str]) -> dict[str, Json]:
+def _written(pins: Mapping[tuple[str, int | None], str]) -> dict[str, str]:
     return {
         name if version is None else f"{name}@{version}": found for (name, version), found in pins.items()
     }
 
 
-def _unwritten(pins: Mapping[str, Json]) -> dict[tuple[str, int | None], str]:
+def _unwritten(pins: Mapping[str, str]) -> dict[tuple[str, int | None], str]:
     read: dict[tuple[str, int | None], str] = {}
     for key, found in pins.items():
         name, _, version = key.partition("@")
-        read[name, int(version) if version else None] = str(found)
+        read[name, int(version) if version else None] = found
     return read
 
 

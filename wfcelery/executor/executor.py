@@ -101,7 +101,9 @@ class Executor:
             self._forget()
             with self._database.transaction() as conn:
                 self._lease.check(conn)
-                dead_letters.put(conn, None, text_of(message), str(error), self._clock.now())
+                dead_letters.put(
+                    conn, at=self._clock.now(), run_id=None, message=text_of(message), error=str(error)
+                )
 
     def _commit(self, messages: Sequence[Message], *, timers: bool) -> None:
         now = self._clock.now()
