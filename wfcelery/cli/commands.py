@@ -1,0 +1,80 @@
+"""The commands, by name. A command's module is loaded when it is called, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from typing import Final
+
+import click
+
+from wfcelery.cli.options import debug_option
+
+COMMANDS: Final = {
+    "run": ("wfcelery.cli.run", "Run a flow to its end, here and now."),
+    "validate": ("wfcelery.cli.validate", "Check flows and list every fault."),
+    "graph": ("wfcelery.cli.graph", "Draw a flow, or a run with the status of its steps."),
+    "define": ("wfcelery.cli.definitions", "Keep flows in the database under their names."),
+    "definitions": ("wfcelery.cli.definitions", "List the flows that are kept."),
+    "ps": ("wfcelery.cli.runs", "List runs, the newest first."),
+    "show": ("wfcelery.cli.runs", "Show a run and its steps."),
+    "events": ("wfcelery.cli.runs", "Show what happened in a run."),
+    "check": ("wfcelery.cli.check", "Prove that the history of every run gives its rows."),
+}
+
+
+class Commands(click.Group):
+    """A group that knows the first line of each command without loading it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name the commands in the order in which people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - same
+        """Load one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - same
+        """List the commands without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that is called; an unknown one is answered with the nearest."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from wfcelery.core.faults import nearest
+
+            hint = nearest(args[0], COMMANDS) or "`wfcelery --help` lists the commands"
+            ctx.fail(f"no such command: {args[0]}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - same
+    if wanted:
+        click.echo(f"wfcelery {importlib.metadata.version('wfcelery')}")
+        ctx.exit()
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="`wfcelery COMMAND --help` explains a command and its options, with examples.",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+@debug_option
+def cli() -> None:
+    """Durable, approvable, observable workflows: write a YAML file, run it, stop it, go on.
+
+    \b
+      wfcelery run flows/hello.yaml -i name=Ann
+      wfcelery validate flows/
+      wfcelery ps --status failed
+    """

@@ -1,0 +1,48 @@
+"""Reading the database: nothing is created, nothing is changed, and tables that are not known are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wfcelery.errors import NotReachable
+from wfcelery.settings import Settings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@contextmanager
+def reading(settings: Settings) -> Iterator[Connection]:
+    """Read one consistent state of the database that the settings name."""
+    from wfcelery.store import migrations
+    from wfcelery.store.database import open_database
+
+    path = sqlite_path(settings.database_url)
+    if path is not None and not path.exists():
+        reason = "there is no such file; `wfcelery run` makes it, --database names another"
+        raise NotReachable(f"database {path}", reason)
+    database = open_database(settings.database_url)
+    try:
+        with database.reading() as conn:
+            migrations.require_known(conn)
+            yield conn
+    finally:
+        database.close()
+
+
+def is_there(settings: Settings) -> bool:
+    """Tell whether there is a database to ask; a server is taken to be there."""
+    path = sqlite_path(settings.database_url)
+    return path is None or (path.exists() and path.stat().st_size > 0)
+
+
+def sqlite_path(url: str) -> Path | None:
+    """Give the file of an SQLite database; None for a server, or for memory."""
+    scheme, _, rest = url.partition(":///")
+    if scheme not in ("sqlite", "sqlite+pysqlite"):
+        return None
+    name = rest.partition("?")[0]
+    return Path(name) if name not in ("", ":memory:") else None

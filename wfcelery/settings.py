@@ -1,0 +1,109 @@
+"""The settings: flags over environment over `wfcelery.toml`. What is unknown is refused, never ignored."""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from wfcelery.errors import InvalidSettings
+
+FILE: Final = "wfcelery.toml"
+PREFIX: Final = "WFCELERY_"
+# Variables that tests of wfcelery and of its users pass to their own helpers.
+FREE_PREFIX: Final = "WFCELERY_TEST_"
+DEFAULT_DATABASE: Final = "sqlite:///.wfcelery/wfcelery.db"
+NAMES: Final = ("database_url", "broker_url", "secret_key", "worker_key", "tools", "base_url", "user")
+_LISTS: Final = frozenset({"secret_key", "tools"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set. Keys are never shown by `repr`."""
+
+    database_url: str = DEFAULT_DATABASE
+    broker_url: str | None = None
+    secret_key: tuple[str, ...] = field(default=(), repr=False)
+    worker_key: str | None = field(default=None, repr=False)
+    tools: tuple[str, ...] = ()
+    base_url: str | None = None
+    user: str = ""
+
+
+def load(flags: Mapping[str, str | None], environ: Mapping[str, str], folder: Path) -> Settings:
+    """Put the settings together; a flag that is None was not given. Raises `InvalidSettings`."""
+    given: dict[str, str] = _from_file(folder / FILE)
+    given |= _from_environment(environ)
+    given |= {name: value for name, value in flags.items() if value is not None}
+    for name, value in given.items():
+        if not value.strip():
+            raise InvalidSettings(name, "is empty; give it a value or leave it out")
+    given.setdefault("user", _os_user())
+    if "database_url" in given:
+        given["database_url"] = as_database_url(given["database_url"])
+    lists = {name: _several(given.pop(name)) for name in _LISTS & given.keys()}
+    return Settings(**given, **lists)  # type: ignore[arg-type] # the lists are apart from the texts
+
+
+def as_database_url(text: str) -> str:
+    """Read the path of a file as the SQLite database in that file."""
+    return text if ":" in text else f"sqlite:///{text}"
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as exc:
+        raise InvalidSettings(FILE, f"cannot be read: {exc}") from exc
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as exc:
+        raise InvalidSettings(FILE, f"is not TOML: {exc}") from exc
+    return {_known(name, NAMES, FILE): _text(name, value) for name, value in found.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    known = [f"{PREFIX}{name.upper()}" for name in NAMES]
+    found = {}
+    for name, value in environ.items():
+        if name.startswith(PREFIX) and not name.startswith(FREE_PREFIX):
+            setting = _known(name, known, "the environment").removeprefix(PREFIX).lower()
+            # An empty variable is how shells and compose files say "not set".
+            if value:
+                found[setting] = value
+    return found
+
+
+def _known(name: str, known: tuple[str, ...] | list[str], where: str) -> str:
+    if name in known:
+        return name
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    hint = f"did you mean {close[0]}?" if close else f"the known ones are {', '.join(known)}"
+    raise InvalidSettings(name, f"is not known (in {where}); {hint}")
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if name in _LISTS and isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ",".join(value)
+    wanted = "text or a list of texts" if name in _LISTS else "text"
+    raise InvalidSettings(name, f"must be {wanted} in {FILE}")
+
+
+def _several(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _os_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return f"uid-{os.getuid()}"
