@@ -34,6 +34,7 @@ from wfcelery.tools.catalogue import Catalogue
 LEASE_S = 30.0
 MOST_STEPS = 1_000_000
 LONGEST_WAIT_S = 1.0
+BRIEF_S = 0.002
 
 
 class Engine:
@@ -135,6 +136,8 @@ class Engine:
         """Do what there is to do now, or wait a little for it; tell whether anything was done."""
         if isinstance(self.pool, ThreadPool):
             self.pool.expire()
+            # Short steps end before it is worth a transaction to write down that they began.
+            self.mailbox.wait(BRIEF_S if self.executor.has_marks else 0.0)
         if self.executor.run_once():
             return True
         if isinstance(self.pool, InlinePool):

@@ -7,7 +7,7 @@ Nothing here commits or publishes: that is the executor's.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
@@ -40,7 +40,17 @@ from wfcelery.core.messages import (
     TellParent,
     UseSignal,
 )
-from wfcelery.core.state import NO_ITEM, Attempt, Error, Run, RunStatus, StepRef, StepStatus, StoredSignal
+from wfcelery.core.state import (
+    NO_ITEM,
+    Attempt,
+    Error,
+    Key,
+    Run,
+    RunStatus,
+    StepRef,
+    StepStatus,
+    StoredSignal,
+)
 from wfcelery.errors import InvalidFlow, WfceleryError
 from wfcelery.executor import starting
 from wfcelery.executor.definitions import Definitions, fault_json
@@ -101,19 +111,24 @@ class Batch:
         if unknown:
             self.runs.update(self._load(unknown))
 
-    def handle(self, message: Message) -> None:
-        """Decide one message, and everything that follows from it inside the engine."""
-        if isinstance(message, Unreadable):
-            self.letters.append(Letter(None, text_of(message), message.reason))
-            return
-        if isinstance(message, Asked):
-            if message.command_id in self._answered or message.command_id in self.answers:
-                return
-            self._answer(message, self._ask(message))
-        else:
-            self._tell(message)
-        while self._effects:
-            self._follow(self._effects.popleft())
+    def handle(self, messages: Iterable[Message]) -> None:
+        """Decide the messages, and everything that follows from them inside the engine.
+
+        The order is kept for each run. What workers report about one run is decided together: a foreach with
+        hundreds of items out is then copied once for all of them.
+        """
+        told: dict[str, list[RunMessage]] = {}
+        for message in messages:
+            if isinstance(message, Unreadable):
+                self.letters.append(Letter(None, text_of(message), message.reason))
+            elif isinstance(message, Asked):
+                self._tell_all(told)
+                if message.command_id not in self._answered and message.command_id not in self.answers:
+                    self._answer(message, self._ask(message))
+                    self._follow_all()
+            else:
+                told.setdefault(run_of(message) or "", []).append(message)
+        self._tell_all(told)
 
     def write(self) -> None:
         """Write everything that was decided."""
@@ -193,6 +208,7 @@ class Batch:
     def _retire(self, message: Retire) -> Answer:
         found = self.catalogue.find(self.conn, message.flow)
         definitions.delete(self.conn, found.name, found.version, now=self.now)
+        self.catalogue.forget()
         return Answer(ok=True, data={"id": found.id, "name": found.name, "version": found.version})
 
     def _retry(self, message: RetryRun) -> Answer:
@@ -234,31 +250,52 @@ class Batch:
 
     # -- reports and findings
 
-    def _tell(self, message: RunMessage) -> None:
-        run_id = run_of(message)
-        run = self.run(run_id) if run_id else None
-        if run is None:
-            self.letters.append(Letter(run_id, text_of(message), f"there is no run {run_id}"))
-            return
-        if isinstance(message, StepDone | StepFailed | StepPostponed):
-            run = self._with_ended_item(run, message.ref)
-        decision = self._decide(run, message)
-        if decision is not None:
-            self._take(run, decision)
+    def _tell_all(self, told: dict[str, list[RunMessage]]) -> None:
+        for run_id, messages in told.items():
+            for together in _without_repeats(messages):
+                self._tell(run_id, together)
+                self._follow_all()
+        told.clear()
 
-    def _with_ended_item(self, run: Run, ref: StepRef) -> Run:
-        """Bring back the row of an item that has ended, so that a late report of it meets the truth."""
-        key = (ref.step, ref.item)
-        if ref.item == NO_ITEM or key in run.attempts:
-            return run
-        change = self.changes.get(run.id)
-        ended = change.newest(*key) if change is not None else None
-        row = ended or steps.find(self.conn, run.id, ref.step, ref.item)
-        return run if row is None else replace(run, attempts={**run.attempts, key: row})
+    def _tell(self, run_id: str, messages: Sequence[RunMessage]) -> None:
+        run = self.run(run_id)
+        if run is None:
+            reason = f"there is no run {run_id}"
+            self.letters.extend(Letter(run_id, text_of(message), reason) for message in messages)
+            return
+        ended = self._ended_items(run, messages)
+        if ended:
+            run = replace(run, attempts={**run.attempts, **ended})
+        flow = self._flow_of(run.definition_id)
+        try:
+            decision = core.decide_in_turn(flow, run, messages, self.now, self.limits)
+        except Exception:  # noqa: BLE001 - one of them is poison: `_decide` finds out which
+            for message in messages:
+                single = self._decide(run, message)
+                if single is not None:
+                    self._take(run, single)
+                run = self.runs[run_id]
+        else:
+            self._take(run, _without(decision, ended))
+
+    def _ended_items(self, run: Run, messages: Iterable[RunMessage]) -> dict[Key, Attempt]:
+        """Bring back the rows of items that have ended, so that late reports of them meet the truth."""
+        ended = {}
+        for message in messages:
+            if not isinstance(message, StepDone | StepFailed | StepPostponed):
+                continue
+            key = (message.ref.step, message.ref.item)
+            if message.ref.item == NO_ITEM or key in run.attempts:
+                continue
+            change = self.changes.get(run.id)
+            row = (change.newest(*key) if change is not None else None) or steps.find(self.conn, run.id, *key)
+            if row is not None:
+                ended[key] = row
+        return ended
 
     def _decide(self, run: Run, message: RunMessage) -> core.Decision | None:
         """Decide, or set the message aside: whatever a message does to `decide`, the others go on."""
-        flow = self.catalogue.get(self.conn, run.definition_id).flow
+        flow = self._flow_of(run.definition_id)
         try:
             return core.decide(flow, run, message, self.now, self.limits)
         except Exception as error:  # noqa: BLE001 - the one place where a message may turn out to be poison
@@ -268,12 +305,16 @@ class Batch:
             return None
 
     def _take(self, before: Run | None, decision: core.Decision) -> None:
-        after = _without_ended_items(decision.run)
+        after = decision.run
         self.runs[after.id] = after
         if decision.events or decision.writes:
             earlier = self.changes.get(after.id) or RunChange(before=before, after=after)
-            self.changes[after.id] = changes.merge(earlier, replace(decision, run=after))
+            self.changes[after.id] = changes.merge(earlier, decision)
         self._effects.extend(decision.effects)
+
+    def _follow_all(self) -> None:
+        while self._effects:
+            self._follow(self._effects.popleft())
 
     def _follow(self, effect: Effect) -> None:
         match effect:
@@ -290,7 +331,7 @@ class Batch:
             case StartChild():
                 self._begin_child(effect)
             case TellParent():
-                self._tell(effect.ended)
+                self._tell(effect.ended.parent.run_id, [effect.ended])
             case CancelChild():
                 self._request(Cancel("", effect.child_id, ENGINE, effect.reason))
             case FindSignal():
@@ -317,7 +358,8 @@ class Batch:
             )
         elif effect.wait:
             error = Error("invalid-input", reason)
-            self._tell(ChildEnded(effect.parent, RunStatus.FAILED, None, error))
+            ended = ChildEnded(effect.parent, RunStatus.FAILED, None, error)
+            self._tell(effect.parent.run_id, [ended])
 
     def _find_signal(self, effect: FindSignal) -> None:
         stored = signals.find(self.conn, effect.name, effect.key, now=self.now)
@@ -358,12 +400,26 @@ def run_of(message: RunMessage | Asked) -> str | None:
             return message.run_id
 
 
-def _without_ended_items(run: Run) -> Run:
-    """Forget the ended items that were brought back for one decision."""
-    ended = [key for key, attempt in run.attempts.items() if key[1] != NO_ITEM and not attempt.is_open]
+def _without_repeats(messages: list[RunMessage]) -> Iterator[list[RunMessage]]:
+    """Split messages so that no two reports of one item are decided together: the second needs the first's row."""
+    together: list[RunMessage] = []
+    seen: set[Key] = set()
+    for message in messages:
+        if isinstance(message, StepDone | StepFailed | StepPostponed) and message.ref.item != NO_ITEM:
+            key = (message.ref.step, message.ref.item)
+            if key in seen:
+                yield together
+                together, seen = [], set()
+            seen.add(key)
+        together.append(message)
+    yield together
+
+
+def _without(decision: core.Decision, ended: Mapping[Key, Attempt]) -> core.Decision:
+    """Forget the ended items that were brought back for this decision."""
     if not ended:
-        return run
-    remaining: dict[tuple[str, int], Attempt] = dict(run.attempts)
-    for key in ended:
-        del remaining[key]
-    return replace(run, attempts=remaining)
+        return decision
+    attempts = {
+        key: attempt for key, attempt in decision.run.attempts.items() if key not in ended or attempt.is_open
+    }
+    return replace(decision, run=replace(decision.run, attempts=attempts))

@@ -42,6 +42,7 @@ class Definitions:
         self._tools = tools
         self._limits = limits
         self._known: OrderedDict[str, Defined] = OrderedDict()
+        self._defined: dict[tuple[str | None, str], Defined] = {}
 
     def get(self, conn: Connection, definition_id: str) -> Defined:
         """Give the definition with that id, deleted or not: runs keep theirs for life."""
@@ -72,31 +73,35 @@ class Definitions:
     def define(self, conn: Connection, document: Json, name: str | None, by: str, now: float) -> Defined:
         """Keep a flow; the same flow again is the same definition. Raises `InvalidFlow` with every fault."""
         document = canonical_document(document, limits=self._limits)
+        text = values.canonical(document)
+        known = self._defined.get((name, text))
+        if known is not None:
+            return known
         catalogue = _Catalogue(conn)
         flow = check_flow(document, name=name, tools=self._tools, flows=catalogue, limits=self._limits)
         pins = {each: catalogue.found[each][0] for each in flow_references(flow)}
-        written, text = _written(pins), values.canonical(document)
+        written = _written(pins)
         definition_id = ids.definition_id(flow.name, text, values.canonical(written))
-        if definition_id in self._known:
-            return self.get(conn, definition_id)
-        row = definitions.get(conn, definition_id)
-        if row is None or row.deleted_at is not None:
-            depth = 1 + max((depth for _, depth in catalogue.found.values()), default=0)
-            row = definitions.add(
-                conn,
-                definition_id,
-                name=flow.name,
-                document=text,
-                pins=written,
-                depth=depth,
-                created_by=by,
-                now=now,
-            )
-        return self._keep(Defined(row.id, row.name, row.version, pin(flow, pins)))
+        row = definitions.add(
+            conn,
+            definition_id,
+            name=flow.name,
+            document=text,
+            pins=written,
+            depth=1 + max((depth for _, depth in catalogue.found.values()), default=0),
+            created_by=by,
+            now=now,
+        )
+        made = self._keep(Defined(row.id, row.name, row.version, pin(flow, pins)))
+        if not pins and len(self._defined) < CACHED_FLOWS:
+            # What a flow with sub-flows means depends on the day; this one means the same for ever.
+            self._defined[name, text] = made
+        return made
 
     def forget(self) -> None:
-        """Drop what is remembered: a transaction that made definitions was rolled back."""
+        """Drop what is remembered: a definition was deleted, or one that was made was rolled back."""
         self._known.clear()
+        self._defined.clear()
 
     def _keep(self, defined: Defined) -> Defined:
         self._known[defined.id] = defined

@@ -72,6 +72,11 @@ class Executor:
         """Tell when the next timer is due; infinity if none is set."""
         return self._next_due
 
+    @property
+    def has_marks(self) -> bool:
+        """Tell whether steps were handed over of which the tables do not know yet."""
+        return bool(self._sent)
+
     def run_once(self) -> int:
         """Take in one batch, then the timers that are due; tell how many messages there were."""
         messages = self._mailbox.take(BATCH)
@@ -112,8 +117,7 @@ class Executor:
             self._hold_lease(conn, now)
             batch = Batch(conn, self._definitions, self._runs, now, self._limits)
             batch.preload([*marks, *messages])
-            for message in (*marks, *messages):
-                batch.handle(message)
+            batch.handle([*marks, *messages])
             more = timers and self._fire(conn, batch, now)
             batch.write()
         self._sent = []
@@ -134,8 +138,7 @@ class Executor:
         """Let due timers act, after the messages that came before them; tell whether more are due."""
         due = steps.due(conn, now, BATCH, self._only)
         batch.preload(due)
-        for timer in due:
-            batch.handle(timer)
+        batch.handle(due)
         return len(due) == BATCH
 
     def _look_ahead(self, batch: Batch, now: float, *, fired: bool, more: bool) -> None:

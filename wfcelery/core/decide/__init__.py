@@ -35,6 +35,7 @@ decision.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from wfcelery.core import values
@@ -69,7 +70,7 @@ from wfcelery.core.messages import (
 )
 from wfcelery.core.state import Attempt, Error, Run, RunStatus
 
-__all__ = ["Decision", "Event", "Write", "decide", "key_space", "start"]
+__all__ = ["Decision", "Event", "Write", "decide", "decide_in_turn", "key_space", "start"]
 
 
 def start(flow: Flow, new: NewRun, now: float, limits: Limits = DEFAULT) -> Decision:
@@ -100,14 +101,29 @@ def decide(flow: Flow, run: Run, message: RunMessage, now: float, limits: Limits
     return _close(draft, _apply(draft, message))
 
 
+def decide_in_turn(
+    flow: Flow, run: Run, messages: Sequence[RunMessage], now: float, limits: Limits = DEFAULT
+) -> Decision:
+    """Decide several messages that ask for no answer, as if one after the other; cheaper for a wide foreach."""
+    draft = Draft(flow, run, now, limits)
+    for message in messages:
+        _apply(draft, message)
+        _settle(draft)
+    return draft.decision(None)
+
+
 def _close(draft: Draft, answer: Answer | None) -> Decision:
+    _settle(draft)
+    return draft.decision(answer)
+
+
+def _settle(draft: Draft) -> None:
     settle(draft)
     endings.complete_if_idle(draft)
     if draft.is_live:
         due = draft.due_status()
         if due is not draft.run.status:
             draft.set_run("run_paused" if due is RunStatus.PAUSED else "run_went_on", status=due)
-    return draft.decision(answer)
 
 
 def _apply(draft: Draft, message: RunMessage) -> Answer | None:
