@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wfcelery.core.decide import Decision, Event, Write
     from wfcelery.store.statements import Row
 
-ATTEMPT_COLUMNS: Final = tuple(name for name in Attempt.__slots__ if name != "error")
+ATTEMPT_COLUMNS: Final = tuple(name for name in Attempt._fields if name != "error")
 RUN_COLUMNS: Final = (
     "status",
     "held",

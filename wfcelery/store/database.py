@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sqlalchemy.engine import ExceptionContext
-    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
     from sqlalchemy.pool import ConnectionPoolEntry
 
 SQLITE: Final = "sqlite"
@@ -38,10 +39,11 @@ IDLE_TIMEOUT_S: Final = 30
 
 _ON_SQLITE: Final = (
     f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}",
-    "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA foreign_keys=ON",
 )
+_WAL: Final = "PRAGMA journal_mode=WAL"
+_PATIENCE_S: Final = 0.01
 _ON_POSTGRESQL: Final = (
     "SET TIME ZONE 'UTC'",
     f"SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT_S}s'",
@@ -142,7 +144,7 @@ class Database:
             create_engine(self.url, connect_args={"timeout": BUSY_TIMEOUT_S}) for _ in range(2)
         )
         return (
-            _with_sqlite_habits(writers, "BEGIN IMMEDIATE", _ON_SQLITE),
+            _with_sqlite_habits(writers, "BEGIN IMMEDIATE", (*_ON_SQLITE, _WAL)),
             _with_sqlite_habits(readers, "BEGIN", (*_ON_SQLITE, "PRAGMA query_only=ON")),
         )
 
@@ -193,10 +195,24 @@ def _prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry, statement
     cursor = connection.cursor()
     try:
         for statement in statements:
-            cursor.execute(statement)
+            _insist(cursor, statement)
     finally:
         cursor.close()
     connection.commit()
+
+
+def _insist(cursor: DBAPICursor, statement: str) -> None:
+    """Say it again while another process has the file: SQLite's own patience does not cover `journal_mode`."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            cursor.execute(statement)
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PATIENCE_S)
+        else:
+            return
 
 
 def _begin_sqlite(conn: Connection, statement: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wfcelery.core.values import Json
 
-ATTEMPT_FIELDS: Final = tuple(Attempt.__slots__)
+ATTEMPT_FIELDS: Final = tuple(Attempt._fields)
 ATTEMPT: Final[tuple[ColumnElement[Any], ...]] = tuple(workflow_steps.c[name] for name in ATTEMPT_FIELDS)
 RUN: Final[tuple[ColumnElement[Any], ...]] = tuple(
     column for column in workflows.c if column.name != workflows.c.output.name

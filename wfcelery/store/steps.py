@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, or_, select
+from sqlalchemy import Integer, bindparam, or_, select
 
 from wfcelery.core.messages import TimerDue
 from wfcelery.core.state import LIVE, PEOPLE, Attempt, StepRef, StepStatus
@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 _steps = workflow_steps.c
 _ref = (_steps.workflow_id, _steps.name, _steps.item, _steps.attempt, _steps.fence)
 _with_run = workflow_steps.join(workflows, workflows.c.id == _steps.workflow_id)
-_goes_on = (~workflows.c.held, is_status(workflows, *LIVE))
 # Without a root every run is meant; with one, that run and its sub-runs.
 _root = bindparam("root", type_=workflows.c.root_id.type)
 _of_root = or_(_root.is_(None), workflows.c.root_id == _root)
+# A question about each row, and not a join: else SQLite begins with the runs, of which there are many.
+_own_run = select(workflows.c.id).where(workflows.c.id == _steps.workflow_id, _of_root)
+_is_meant = _own_run.correlate(workflow_steps).exists()
+_goes_on = _own_run.where(~workflows.c.held, is_status(workflows, *LIVE)).correlate(workflow_steps).exists()
 _is_timed = (is_status(workflow_steps, StepStatus.PENDING), _steps.due_at.is_not(None))
 
 _newest = (
@@ -37,32 +40,23 @@ _newest = (
 )
 _ready = (
     select(*_ref)
-    .select_from(_with_run)
-    .where(is_status(workflow_steps, StepStatus.READY), *_goes_on, _of_root)
+    .where(is_status(workflow_steps, StepStatus.READY), _goes_on)
     .order_by(_steps.ready_at, _steps.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("most", type_=Integer))
 )
 _running = (
     select(*_ref)
-    .select_from(_with_run)
-    .where(is_status(workflow_steps, StepStatus.RUNNING), _of_root)
+    .where(is_status(workflow_steps, StepStatus.RUNNING), _is_meant)
     .order_by(_steps.sent_at, _steps.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("most", type_=Integer))
 )
 _due = (
     select(_steps.workflow_id, _steps.name, _steps.item, _steps.attempt)
-    .select_from(_with_run)
-    .where(*_is_timed, _steps.due_at <= bindparam("now", type_=_steps.due_at.type), *_goes_on, _of_root)
+    .where(*_is_timed, _steps.due_at <= bindparam("now", type_=_steps.due_at.type), _goes_on)
     .order_by(_steps.due_at, _steps.id)
-    .limit(bindparam("most"))
+    .limit(bindparam("most", type_=Integer))
 )
-_next_due = (
-    select(_steps.due_at)
-    .select_from(_with_run)
-    .where(*_is_timed, *_goes_on, _of_root)
-    .order_by(_steps.due_at)
-    .limit(1)
-)
+_next_due = select(_steps.due_at).where(*_is_timed, _goes_on).order_by(_steps.due_at).limit(1)
 
 
 _waiting = (

@@ -61,7 +61,7 @@ def create(conn: Connection) -> None:
         for statement in rule.ddl(conn.dialect.name):
             conn.exec_driver_sql(statement)
     key = f"CONSTRAINT {VERSION_TABLE}_pkc PRIMARY KEY (version_num)"
-    conn.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL, {key})")
+    conn.exec_driver_sql(f"CREATE TABLE {VERSION_TABLE} ( version_num VARCHAR(32) NOT NULL, {key} )")
     conn.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')")  # noqa: S608
 
 
