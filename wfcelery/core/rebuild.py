@@ -65,8 +65,7 @@ def rebuild(
     attempts = {row.attempt.key: row.attempt for row in kept}
     open_rows = [attempt for attempt in attempts.values() if attempt.is_open]
     fired = frozenset(name for name, row in steps.items() if _has_fired(flow, row.attempt))
-    return replace(
-        run,
+    return run._replace(
         attempts=attempts,
         prepared={row.attempt.key: row.prepared for row in kept if row.prepared is not None},
         results={name: row.result for name, row in steps.items() if row.attempt.result_digest is not None},

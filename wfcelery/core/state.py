@@ -2,7 +2,8 @@
 
 An `Attempt` is one row of `workflow_steps`, without its arguments and result. A `Run` is one row of
 `workflows` with the attempts that can still matter, and the payloads that can still be read.
-Times are seconds since 1970 in UTC, rounded to milliseconds.
+Times are seconds since 1970 in UTC, rounded to milliseconds. These two are named tuples because each decision
+makes several of them, and a named tuple is copied with a change five times quicker than a dataclass.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from wfcelery.core.values import Json
 
@@ -20,6 +22,13 @@ NO_ITEM = -1
 
 DEAD = "dead"
 """What a step `took` when it sent dead tokens on every way out."""
+
+
+KEPT = "kept:"
+"""Stands before the way that a step will take if its run is retried: it ended after the run had failed."""
+
+
+_EMPTY: Mapping[Any, Any] = MappingProxyType({})
 
 
 class RunStatus(StrEnum):
@@ -83,13 +92,13 @@ Key: TypeAlias = tuple[str, int]
 """A step within its run: its name and its item."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One attempt at a step: the control columns of its row.
 
     `tries` counts the failures spent from the retry budget, `losses` those from that for vanished workers.
     `took` names the way out that was taken once its tokens have gone out (`Edge.choice`), or is `DEAD`;
-    None as long as they have not: a step that ends after its run has failed keeps them.
+    None as long as they have not: a step that ends after its run has failed keeps them (`KEPT` and the way,
+    where the tool named it).
     """
 
     name: str
@@ -203,8 +212,7 @@ class Loop:
         return replace(self, error=told, error_item=item)
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """One run, as far as the next decision may need it.
 
     `attempts` holds the newest attempt of each step, and of each open item of a foreach.
@@ -232,11 +240,11 @@ class Run:
     updated_at: float = 0.0
     completed_at: float | None = None
     cancelled_at: float | None = None
-    attempts: Mapping[Key, Attempt] = field(default_factory=dict)
-    prepared: Mapping[Key, Prepared] = field(default_factory=dict)
-    results: Mapping[str, Json] = field(default_factory=dict)
-    frozen: Mapping[str, Mapping[str, Prepared]] = field(default_factory=dict)
-    loops: Mapping[str, Loop] = field(default_factory=dict)
+    attempts: Mapping[Key, Attempt] = _EMPTY
+    prepared: Mapping[Key, Prepared] = _EMPTY
+    results: Mapping[str, Json] = _EMPTY
+    frozen: Mapping[str, Mapping[str, Prepared]] = _EMPTY
+    loops: Mapping[str, Loop] = _EMPTY
     votes: tuple[Vote, ...] = ()
     signals: tuple[StoredSignal, ...] = ()
     fired: frozenset[str] = frozenset()

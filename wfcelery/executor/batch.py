@@ -265,7 +265,7 @@ class Batch:
             return
         ended = self._ended_items(run, messages)
         if ended:
-            run = replace(run, attempts={**run.attempts, **ended})
+            run = run._replace(attempts={**run.attempts, **ended})
         flow = self._flow_of(run.definition_id)
         try:
             decision = core.decide_in_turn(flow, run, messages, self.now, self.limits)
@@ -401,7 +401,7 @@ def run_of(message: RunMessage | Asked) -> str | None:
 
 
 def _without_repeats(messages: list[RunMessage]) -> Iterator[list[RunMessage]]:
-    """Split messages so that no two reports of one item are decided together: the second needs the first's row."""
+    """Split messages so that no two reports of one item are decided together."""
     together: list[RunMessage] = []
     seen: set[Key] = set()
     for message in messages:
@@ -422,4 +422,4 @@ def _without(decision: core.Decision, ended: Mapping[Key, Attempt]) -> core.Deci
     attempts = {
         key: attempt for key, attempt in decision.run.attempts.items() if key not in ended or attempt.is_open
     }
-    return replace(decision, run=replace(decision.run, attempts=attempts))
+    return replace(decision, run=decision.run._replace(attempts=attempts))

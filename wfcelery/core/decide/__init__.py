@@ -104,7 +104,7 @@ def decide(flow: Flow, run: Run, message: RunMessage, now: float, limits: Limits
 def decide_in_turn(
     flow: Flow, run: Run, messages: Sequence[RunMessage], now: float, limits: Limits = DEFAULT
 ) -> Decision:
-    """Decide several messages that ask for no answer, as if one after the other; cheaper for a wide foreach."""
+    """Decide several messages that ask for no answer, as if one after the other, with one copy of the run."""
     draft = Draft(flow, run, now, limits)
     for message in messages:
         _apply(draft, message)

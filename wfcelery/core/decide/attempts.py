@@ -10,7 +10,7 @@ from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.scope import scope_of
 from wfcelery.core.flow import Call, Foreach, Label, OnItemError, OnLost, Step, SubFlow
 from wfcelery.core.messages import Dispatch, StartChild
-from wfcelery.core.state import DEAD, NO_ITEM, Attempt, Error, Prepared, StepStatus, WaitsFor
+from wfcelery.core.state import DEAD, KEPT, NO_ITEM, Attempt, Error, Prepared, StepStatus, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.errors import ExpressionError
 
@@ -19,8 +19,7 @@ def launch(draft: Draft, attempt: Attempt, prepared: Prepared, actor: str = "") 
     """Begin `attempt` with its arguments: a tool becomes ready for a worker, a sub-flow becomes a sub-run."""
     work = work_of(draft.step_of(attempt))
     if isinstance(work, Call):
-        ready = replace(
-            attempt,
+        ready = attempt._replace(
             status=StepStatus.READY,
             tool=work.tool,
             waits_for=None,
@@ -74,8 +73,7 @@ def finish(
     """End `attempt` well with `value`, and go on by `choice` or by what the step says of the value."""
     step = draft.step_of(attempt)
     text = values.canonical(value)
-    done = replace(
-        attempt,
+    done = attempt._replace(
         status=StepStatus.DONE,
         waits_for=None,
         due_at=None,
@@ -87,42 +85,42 @@ def finish(
         draft.move(done, "step_done", actor=actor, result=text)
         _collect(draft, step, attempt.item, value, len(text))
         return
+    named = DEAD if attempt.name in draft.run.losers else choice or _named(step, event)
+    if isinstance(named, Error):
+        fail(draft, attempt, named, may_retry=False, worker=worker, started_at=started_at)
+        return
+    if attempt.name in draft.flow.kept:
+        draft.results[attempt.name] = value
     if not draft.is_live:
-        _keep(draft, attempt, value)
-        draft.move(done, "step_done", actor=actor, result=text)
+        kept = None if named is None else f"{KEPT}{named}"
+        draft.move(done._replace(took=kept), "step_done", actor=actor, result=text)
         return
-    if attempt.name in draft.run.losers:
-        choice = DEAD
-    taken = choice or _choose(draft, step, value, event)
-    if isinstance(taken, Error) and taken.type == "unknown-event":
-        fail(draft, attempt, taken, may_retry=False, worker=worker, started_at=started_at)
-        return
-    _keep(draft, attempt, value)
+    taken = named or _choose(draft, step, value)
     if isinstance(taken, Error):
         draft.move(done, "step_done", actor=actor, result=text)
         endings.fail_run(draft, taken)
         return
-    draft.move(replace(done, took=taken), "step_done", actor=actor, result=text)
+    draft.move(done._replace(took=taken), "step_done", actor=actor, result=text)
     if step.done and taken != DEAD:
         draft.set_run("done_reached", last_done=step.name)
     draft.send(step, taken, value)
-
-
-def _keep(draft: Draft, attempt: Attempt, value: Json) -> None:
-    if attempt.name in draft.flow.kept:
-        draft.results[attempt.name] = value
 
 
 def pass_on(draft: Draft, attempt: Attempt) -> None:
     """Send the tokens of a step that ended well while its run was down."""
     step = draft.step_of(attempt)
     value = draft.results.get(attempt.name)
-    taken = _choose(draft, step, value, None)
+    if step.name in draft.run.losers:
+        taken: str | Error = DEAD
+    elif attempt.took is not None:
+        taken = attempt.took.removeprefix(KEPT)
+    else:
+        taken = _choose(draft, step, value)
     if isinstance(taken, Error):
         endings.fail_run(draft, taken)
         return
-    draft.move(replace(attempt, took=taken), "step_passed_on")
-    if step.done:
+    draft.move(attempt._replace(took=taken), "step_passed_on")
+    if step.done and taken != DEAD:
         draft.set_run("done_reached", last_done=step.name)
     draft.send(step, taken, value)
 
@@ -141,15 +139,15 @@ def fail(
     """End `attempt` with `error`; another follows if the policy allows, else it has failed for good."""
     step = draft.step_of(attempt)
     failures = attempt.tries + 1
-    failed = replace(
-        attempt, worker=worker or attempt.worker, started_at=started_at or attempt.started_at, error=error
+    failed = attempt._replace(
+        worker=worker or attempt.worker, started_at=started_at or attempt.started_at, error=error
     )
     if may_retry and is_needed(draft, attempt) and retry.may_retry(step.retry, failures, ancestors):
         prepared = draft.prepared[attempt.key]
         _end_failed(draft, failed, took=None)
         seed = ids.step_id(draft.run.id, attempt.name, attempt.item, attempt.attempt)
         wait = retry.wait_before(step.retry, failures, seed) if retry_after is None else retry_after
-        _try_again(draft, replace(failed, tries=failures), prepared, WaitsFor.RETRY, wait)
+        _try_again(draft, failed._replace(tries=failures), prepared, WaitsFor.RETRY, wait)
     else:
         _fail_for_good(draft, step, failed, error)
 
@@ -161,12 +159,12 @@ def lose(draft: Draft, attempt: Attempt, *, counted: bool) -> None:
     error = Error("lost", f"the worker that ran attempt {attempt.attempt} vanished")
     parks = step.on_lost is OnLost.HOLD
     if not is_needed(draft, attempt) or (losses > draft.limits.losses and not parks):
-        _fail_for_good(draft, step, replace(attempt, error=error), error)
+        _fail_for_good(draft, step, attempt._replace(error=error), error)
         return
     prepared = draft.prepared[attempt.key]
-    _end_failed(draft, replace(attempt, error=error), took=None)
+    _end_failed(draft, attempt._replace(error=error), took=None)
     waits = WaitsFor.PERSON if parks else None
-    _try_again(draft, replace(attempt, losses=losses), prepared, waits, 0.0)
+    _try_again(draft, attempt._replace(losses=losses), prepared, waits, 0.0)
 
 
 def abandon(draft: Draft, attempt: Attempt) -> None:
@@ -192,13 +190,13 @@ def work_of(step: Step) -> Call | SubFlow:
 
 
 def _start_child(draft: Draft, attempt: Attempt, work: SubFlow, prepared: Prepared) -> None:
-    opened = replace(attempt, status=StepStatus.PENDING, waits_for=WaitsFor.FLOW, due_at=None)
+    opened = attempt._replace(status=StepStatus.PENDING, waits_for=WaitsFor.FLOW, due_at=None)
     if draft.run.held:
         draft.move(opened, "child_held", prepared=prepared)
         return
     limit = draft.step_of(attempt).timeout_s
     due_at = None if limit is None else round(draft.now + limit, 3)
-    opened = replace(opened, due_at=due_at, sent_at=draft.now, fence=draft.next_seq)
+    opened = opened._replace(due_at=due_at, sent_at=draft.now, fence=draft.next_seq)
     child = ids.child_id(draft.run.id, attempt.name, attempt.item, attempt.attempt)
     opened = draft.move(opened, "child_started", prepared=prepared, told={"child": child})
     run = draft.run
@@ -217,18 +215,23 @@ def _start_child(draft: Draft, attempt: Attempt, work: SubFlow, prepared: Prepar
         finish(draft, opened, {"run_id": child})
 
 
-def _choose(draft: Draft, step: Step, value: Json, event: str | None) -> str | Error:
+def _named(step: Step, event: str | None) -> str | Error | None:
+    """Say which way out the tool has named, or why it cannot be taken; None for a step without `on`."""
+    events = [edge.event for edge in step.edges if edge.label is Label.ON]
+    if not events:
+        return None
+    if event is None:
+        return Error("unknown-event", f"the tool of {step.name} named no outcome, and `on` needs one")
+    if event not in events:
+        message = f"the tool of {step.name} named {event!r}, which `on` does not list"
+        return Error("unknown-event", message)
+    return f"on:{event}"
+
+
+def _choose(draft: Draft, step: Step, value: Json) -> str | Error:
     """Say which way out `value` takes, or why there is none."""
-    choices = {edge.choice for edge in step.edges}
-    if any(edge.label is Label.ON for edge in step.edges):
-        if event is None:
-            return Error("unknown-event", f"the tool of {step.name} named no outcome, and `on` needs one")
-        if f"on:{event}" not in choices:
-            return Error(
-                "unknown-event", f"the tool of {step.name} named {event!r}, which `on` does not list"
-            )
-        return f"on:{event}"
-    if not step.conditions:
+    has_else = step.edge(Label.ELSE) is not None
+    if not step.conditions and not has_else:
         return "next"
     scope = scope_of(draft, result=value)
     for index, condition in enumerate(step.conditions):
@@ -237,8 +240,8 @@ def _choose(draft: Draft, step: Step, value: Json, event: str | None) -> str | E
                 return f"if:{index}"
         except ExpressionError as error:
             return Error("bad-condition", f"branch {index + 1} of {step.name} cannot be decided: {error}")
-    if "else" in choices:
-        return "else"
+    if has_else:
+        return Label.ELSE.value
     return Error("stuck", f"no branch of {step.name} holds and it has no else")
 
 
@@ -268,7 +271,7 @@ def _try_again(
         return
     due_at = round(draft.now + wait, 3) if waits is WaitsFor.RETRY else None
     event = "retry_set" if waits is WaitsFor.RETRY else "step_parked"
-    draft.move(replace(following, waits_for=waits, due_at=due_at), event, prepared=prepared)
+    draft.move(following._replace(waits_for=waits, due_at=due_at), event, prepared=prepared)
 
 
 def _fail_for_good(draft: Draft, step: Step, attempt: Attempt, error: Error) -> None:
@@ -298,8 +301,8 @@ def failure_value(error: Error) -> Json:
 
 
 def _end_failed(draft: Draft, attempt: Attempt, *, took: str | None) -> None:
-    ended = replace(
-        attempt, status=StepStatus.FAILED, waits_for=None, due_at=None, completed_at=draft.now, took=took
+    ended = attempt._replace(
+        status=StepStatus.FAILED, waits_for=None, due_at=None, completed_at=draft.now, took=took
     )
     draft.move(ended, "step_failed")
 

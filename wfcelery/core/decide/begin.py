@@ -51,10 +51,10 @@ def activate(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
         return
     if step.join_mode is not JoinMode.ALL and len(draft.flow.ways_in[step.name]) > 1:
         fired = draft.run.fired | {step.name}
-        draft.run = replace(draft.run, fired=fired, losers=losers(draft.flow, fired))
+        draft.run = draft.run._replace(fired=fired, losers=losers(draft.flow, fired))
         endings.cancel_losers(draft)
     try:
-        _begin(draft, step, value, replace(attempt, waits_for=None))
+        _begin(draft, step, value, attempt._replace(waits_for=None))
     except ExpressionError as error:
         fail(draft, attempt, Error("bad-template", str(error)), may_retry=False)
     except InvalidInput as error:
@@ -67,12 +67,12 @@ def incoming(draft: Draft, step: Step) -> Json:
     if not ways:
         return None
     if len(ways) == 1:
-        return _value_of(draft, ways[0])
+        return value_of(draft, ways[0])
     under_way = {token.edge for token in draft.tokens}
     seen: dict[str, Json] = {}
     for edge in ways:
         if is_live(draft, edge) and edge not in under_way:
-            seen[edge.source] = _value_of(draft, edge)
+            seen[edge.source] = value_of(draft, edge)
     return seen
 
 
@@ -82,7 +82,8 @@ def is_live(draft: Draft, edge: Edge) -> bool:
     return source is not None and source.took == edge.choice
 
 
-def _value_of(draft: Draft, edge: Edge) -> Json:
+def value_of(draft: Draft, edge: Edge) -> Json:
+    """Give what goes along a live edge: the result of its source, or its failure."""
     error = draft.attempts[edge.source, NO_ITEM].error
     if edge.label is Label.ERROR and error is not None:
         return failure_value(error)
@@ -102,7 +103,7 @@ def _arrive(draft: Draft, token: Token) -> None:
     if row is None:
         counted = Attempt(step.name, waits_for=WaitsFor.JOIN, missing=ways - 1, live=int(token.live))
     elif row.waits_for is WaitsFor.JOIN and row.is_open:
-        counted = replace(row, missing=row.missing - 1, live=row.live + int(token.live))
+        counted = row._replace(missing=row.missing - 1, live=row.live + int(token.live))
     else:
         return  # It has fired or was skipped before this token came: nothing more depends on it.
     if not _weigh(draft, step, counted):
@@ -114,7 +115,7 @@ def _arrive(draft: Draft, token: Token) -> None:
 
 def count_again(draft: Draft, step: Step, counted: Attempt) -> None:
     """Reopen a join that was cancelled while it counted."""
-    counted = replace(counted, waits_for=WaitsFor.JOIN)
+    counted = counted._replace(waits_for=WaitsFor.JOIN)
     if not _weigh(draft, step, counted):
         draft.move(counted, "join_opened")
 
@@ -141,7 +142,7 @@ def _needed(step: Step, counted: Attempt) -> int:
 
 
 def _skip(draft: Draft, step: Step, attempt: Attempt) -> None:
-    skipped = replace(attempt, status=StepStatus.SKIPPED, waits_for=None, completed_at=draft.now, took=DEAD)
+    skipped = attempt._replace(status=StepStatus.SKIPPED, waits_for=None, completed_at=draft.now, took=DEAD)
     draft.move(skipped, "step_skipped")
     draft.send(step, DEAD, None)
 
@@ -193,11 +194,11 @@ def _render(draft: Draft, template: Template, **more: Json) -> Prepared:
 def _open_gate(draft: Draft, step: Step, gate: Gate, attempt: Attempt, value: Json) -> None:
     preview = _preview(draft, step, value)
     due_at = None if gate.timeout_s is None else round(draft.now + gate.timeout_s, 3)
-    opened = replace(attempt, waits_for=WaitsFor.APPROVAL, due_at=due_at)
+    opened = attempt._replace(waits_for=WaitsFor.APPROVAL, due_at=due_at)
     shown: Json = {name: {"args": prepared.args} for name, prepared in preview.items()}
     draft.move(opened, "gate_opened", prepared=Prepared(shown, _secrets_of(preview)))
     if preview:
-        draft.run = replace(draft.run, frozen={**draft.run.frozen, step.name: preview})
+        draft.run = draft.run._replace(frozen={**draft.run.frozen, step.name: preview})
 
 
 def _preview(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
@@ -236,12 +237,12 @@ def _open_wait(draft: Draft, wait: Wait, attempt: Attempt, value: Json) -> None:
     for signal in draft.run.signals:
         if signal.name == wait.signal and (signal.key is None or signal.key == key):
             remaining = tuple(other for other in draft.run.signals if other.id != signal.id)
-            draft.run = replace(draft.run, signals=remaining)
+            draft.run = draft.run._replace(signals=remaining)
             draft.effects.append(UseSignal(signal.id))
             finish(draft, attempt, signal.payload)
             return
     due_at = None if wait.timeout_s is None else round(draft.now + wait.timeout_s, 3)
-    opened = replace(attempt, waits_for=WaitsFor.SIGNAL, due_at=due_at)
+    opened = attempt._replace(waits_for=WaitsFor.SIGNAL, due_at=due_at)
     draft.move(opened, "wait_opened", prepared=Prepared({"signal": wait.signal, "key": key}))
     if key is not None:
         draft.effects.append(FindSignal(draft.run.id, wait.signal, key))
@@ -255,7 +256,7 @@ def _set_timer(draft: Draft, action: Delay | Until, attempt: Attempt, value: Jso
         finish(draft, attempt, value)
         return
     draft.results[attempt.name] = value
-    waiting = replace(attempt, waits_for=WaitsFor.TIME, due_at=round(due_at, 3))
+    waiting = attempt._replace(waits_for=WaitsFor.TIME, due_at=round(due_at, 3))
     draft.move(waiting, "timer_set", result=values.canonical(value))
 
 
@@ -295,7 +296,7 @@ def open_loop(draft: Draft, attempt: Attempt, loop: Loop) -> None:
         args["again"] = [[item, loop.again[item]] for item in loop.order]
     if loop.came_in is not None:
         args["result"] = loop.came_in
-    draft.move(replace(attempt, waits_for=WaitsFor.ITEMS), "items_opened", prepared=Prepared(args))
+    draft.move(attempt._replace(waits_for=WaitsFor.ITEMS), "items_opened", prepared=Prepared(args))
     draft.loops[attempt.name] = loop
     draft.busy_loops.append(attempt.name)
 

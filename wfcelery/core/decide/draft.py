@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Final
 
 from wfcelery.core import values
@@ -32,7 +32,7 @@ from wfcelery.core.values import Json
 
 # The counters of a join follow from the `took` of the steps before it: they change without an event.
 UNTOLD: Final = frozenset({"name", "item", "attempt", "missing", "live"})
-TOLD: Final = tuple(field.name for field in fields(Attempt) if field.name not in UNTOLD)
+TOLD: Final = tuple(name for name in Attempt._fields if name not in UNTOLD)
 _ACTIVE: Final = (StepStatus.READY, StepStatus.RUNNING)
 
 
@@ -149,9 +149,9 @@ class Draft:
             self.prepared[after.key] = prepared
             args = values.canonical(prepared.args)
             secrets = values.canonical(prepared.secrets) if prepared.secrets else None
-            after = replace(after, args_digest=values.digest(args))
+            after = after._replace(args_digest=values.digest(args))
         if result is not None:
-            after = replace(after, result_digest=values.digest(result))
+            after = after._replace(result_digest=values.digest(result))
         before = self._write(after, args, secrets, result)
         changes = changed(before or Attempt(after.name, after.item, after.attempt), after)
         if told:
@@ -184,28 +184,28 @@ class Draft:
         data: dict[str, Json] = {}
         if reopened:
             data |= {"error": None, "completed_at": None}
-            run = replace(run, error=None, completed_at=None)
+            run = run._replace(error=None, completed_at=None)
         if status is not None:
             data["status"] = status.value
-            run = replace(run, status=status)
+            run = run._replace(status=status)
             if status not in LIVE:
                 data["completed_at"] = self.now
-                run = replace(run, completed_at=self.now)
+                run = run._replace(completed_at=self.now)
             if status is RunStatus.CANCELLED:
                 data["cancelled_at"] = self.now
-                run = replace(run, cancelled_at=self.now)
+                run = run._replace(cancelled_at=self.now)
         if held is not None:
             data["held"] = held
-            run = replace(run, held=held)
+            run = run._replace(held=held)
         if error is not None:
             data["error"] = error.as_json()
-            run = replace(run, error=error)
+            run = run._replace(error=error)
         if last_done is not None:
             data["last_done"] = last_done
-            run = replace(run, last_done=last_done)
+            run = run._replace(last_done=last_done)
         if output is not None:
             self.output = output
-            run = replace(run, output_digest=values.digest(output))
+            run = run._replace(output_digest=values.digest(output))
             data["output_digest"] = run.output_digest
         self.run = run
         self._tell(event, None, actor, data, transition=False)
@@ -217,8 +217,7 @@ class Draft:
 
     def decision(self, answer: Answer | None) -> Decision:
         """Close the draft."""
-        run = replace(
-            self.run,
+        run = self.run._replace(
             seq=self._seq,
             updated_at=self.now if self.events else self.run.updated_at,
             attempts=self.attempts,

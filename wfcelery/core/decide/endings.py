@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
 
 from wfcelery.core import ids, values
 from wfcelery.core.decide.draft import Draft
@@ -74,8 +73,8 @@ def cancel_attempt(draft: Draft, attempt: Attempt, reason: str, took: str | None
         cancel_child(draft, attempt, reason)
     if attempt.item == NO_ITEM:
         draft.loops.pop(attempt.name, None)
-    ended = replace(
-        attempt, status=StepStatus.CANCELLED, waits_for=None, due_at=None, completed_at=draft.now, took=took
+    ended = attempt._replace(
+        status=StepStatus.CANCELLED, waits_for=None, due_at=None, completed_at=draft.now, took=took
     )
     return draft.move(ended, "step_cancelled", told={"reason": reason})
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from wfcelery.core.decide import endings
 from wfcelery.core.decide.attempts import finish
 from wfcelery.core.decide.draft import Draft
@@ -43,7 +41,7 @@ def vote(draft: Draft, gate: Gate, attempt: Attempt, request: Decide) -> Answer:
     if reason is not None:
         return Answer(ok=False, reason=reason)
     cast = Vote(attempt.name, attempt.attempt, request.by.id, request.approve, request.comment, request.form)
-    draft.run = replace(draft.run, votes=(*draft.run.votes, cast))
+    draft.run = draft.run._replace(votes=(*draft.run.votes, cast))
     draft.effects.append(
         CastVote(draft.run.id, cast.step, cast.attempt, cast.voter, cast.approve, cast.comment, cast.form)
     )
@@ -62,7 +60,7 @@ def time_out(draft: Draft, gate: Gate, attempt: Attempt) -> None:
     """Nobody answered in time: deny, approve where the flow says so, or ask others once more."""
     if gate.on_timeout is OnTimeout.ESCALATE and not attempt.escalated and gate.escalate_to:
         due_at = round(draft.now + (gate.timeout_s or 0.0), 3)
-        draft.move(replace(attempt, escalated=True, due_at=due_at), "gate_escalated", actor="timeout")
+        draft.move(attempt._replace(escalated=True, due_at=due_at), "gate_escalated", actor="timeout")
     elif gate.on_timeout is OnTimeout.APPROVE:
         _approve(draft, attempt, ["timeout"], "", None)
     else:
@@ -81,8 +79,8 @@ def _deny(draft: Draft, attempt: Attempt, by: str, comment: str) -> None:
         return
     said = f": {comment}" if comment else ""
     error = Error("denied", f"{attempt.name} was denied by {by}{said}")
-    denied = replace(
-        attempt, status=StepStatus.FAILED, waits_for=None, due_at=None, completed_at=draft.now, error=error
+    denied = attempt._replace(
+        status=StepStatus.FAILED, waits_for=None, due_at=None, completed_at=draft.now, error=error
     )
     draft.move(denied, "step_failed", actor=by)
     endings.cancel_run(draft, error, by)

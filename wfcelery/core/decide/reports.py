@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from wfcelery.core import values
 from wfcelery.core.decide import endings, gates
 from wfcelery.core.decide.attempts import abandon, dispatch, fail, finish, is_needed, launch, lose
@@ -27,7 +25,7 @@ def mark_sent(draft: Draft, ref: StepRef) -> None:
     """Note that a ready step was handed over."""
     attempt = held_by_worker(draft, ref)
     if attempt is not None and attempt.status is StepStatus.READY:
-        draft.move(replace(attempt, status=StepStatus.RUNNING, sent_at=draft.now), "step_running")
+        draft.move(attempt._replace(status=StepStatus.RUNNING, sent_at=draft.now), "step_running")
 
 
 def send_again(draft: Draft, ref: StepRef) -> None:
@@ -77,8 +75,7 @@ def take_report(draft: Draft, report: Report) -> None:
 
 def _postpone(draft: Draft, attempt: Attempt, report: StepPostponed) -> None:
     limit = draft.step_of(attempt).timeout_s
-    waiting = replace(
-        attempt,
+    waiting = attempt._replace(
         status=StepStatus.PENDING,
         waits_for=WaitsFor.REPORT,
         due_at=None if limit is None else round(draft.now + limit, 3),

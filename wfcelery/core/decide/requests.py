@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from wfcelery.core.decide import endings, gates
 from wfcelery.core.decide.attempts import fail, finish, launch, release
 from wfcelery.core.decide.draft import Draft
@@ -70,7 +68,7 @@ def take_signal(draft: Draft, message: Signal) -> Answer:
     if len(draft.run.signals) >= draft.limits.stored_signals:
         return _refused(f"{draft.limits.stored_signals:,} signals are already kept for this run")
     stored = StoredSignal(message.command_id, message.name, message.key, message.payload)
-    draft.run = replace(draft.run, signals=(*draft.run.signals, stored))
+    draft.run = draft.run._replace(signals=(*draft.run.signals, stored))
     draft.effects.append(KeepSignal(stored.id, draft.run.id, stored.name, stored.key, stored.payload))
     draft.note("signal_kept", None, message.by.id, signal=message.name)
     return Answer(ok=True, data={"taken_by": None})
