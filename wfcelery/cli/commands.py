@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from wfcelery.cli.options import debug_option
+from wfcelery.cli.options import debug_option, write_examples
 
 COMMANDS: Final = {
     "run": ("wfcelery.cli.run", "Run a flow to its end, here and now."),
@@ -21,10 +21,20 @@ COMMANDS: Final = {
     "events": ("wfcelery.cli.runs", "Show what happened in a run."),
     "check": ("wfcelery.cli.check", "Prove that the history of every run gives its rows."),
 }
+EXAMPLES: Final = (
+    "wfcelery run flows/hello.yaml -i name=Ann",
+    "wfcelery validate flows/",
+    "wfcelery ps --status failed",
+)
 
 
 class Commands(click.Group):
     """A group that knows the first line of each command without loading it."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples first."""
+        write_examples(formatter, EXAMPLES)
+        super().format_epilog(ctx, formatter)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Name the commands in the order in which people meet them."""
@@ -67,14 +77,13 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
     epilog="`wfcelery COMMAND --help` explains a command and its options, with examples.",
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
 )
 @debug_option
 def cli() -> None:
-    """Durable, approvable, observable workflows: write a YAML file, run it, stop it, go on.
-
-    \b
-      wfcelery run flows/hello.yaml -i name=Ann
-      wfcelery validate flows/
-      wfcelery ps --status failed
-    """
+    """Durable, approvable, observable workflows: write a YAML file, run it, stop it, go on."""

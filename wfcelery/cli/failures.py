@@ -56,5 +56,5 @@ def tell(error: Exception, *, debug: bool) -> int:
         said = f"this should not have happened: {type(error).__name__}: {error}"
         if not debug:
             said += "\nRun the same command with --debug to see where, and please report it."
-    print(f"wfcelery: {said}", file=sys.stderr)
+    sys.stderr.write(f"wfcelery: {said}\n")
     return exit_code(error)

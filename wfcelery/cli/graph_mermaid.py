@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from wfcelery.cli.graph_words import notes, way, what
+from wfcelery.core import graph
 from wfcelery.core.flow import Delay, Flow, Foreach, Gate, Label, Step, SubFlow, Until, Wait
 
 _SILENT: Final = frozenset({Label.NEXT, Label.JOIN, Label.PARALLEL})
-_CODES: Final = {ord(character): f"#{ord(character)};" for character in "#\"<>|`&"}
+_CODES: Final = {ord(character): f"#{ord(character)};" for character in '#"<>|`&'}
 _STYLES: Final = {
     "pending": "stroke-dasharray: 4 4",
     "ready": "stroke:#1a73e8,stroke-width:3px",
@@ -21,14 +22,17 @@ _STYLES: Final = {
 }
 
 
-def mermaid(flow: Flow, statuses: Mapping[str, str] | None = None, marks: Mapping[str, str] | None = None) -> str:
+def mermaid(
+    flow: Flow, statuses: Mapping[str, str] | None = None, marks: Mapping[str, str] | None = None
+) -> str:
     """Draw the flow; `statuses` of a run colour its steps, `marks` stand before their names."""
-    ids = {name: f"s{index}" for index, name in enumerate(flow.steps)}
+    steps = [flow.steps[name] for name in graph.order(flow.steps)]
+    ids = {step.name: f"s{index}" for index, step in enumerate(steps)}
     lines = ["flowchart TD"]
-    for step in flow.steps.values():
+    for step in steps:
         mark = (marks or {}).get(step.name, "")
         lines.append(f"  {ids[step.name]}{_box(flow, step, mark)}")
-    for step in flow.steps.values():
+    for step in steps:
         for edge in step.edges:
             said = "" if edge.label in _SILENT else f'|"{_escaped(way(step, edge))}"|'
             arrow = "-.->" if edge.label in (Label.ERROR, Label.DENY, Label.TIMEOUT) else "-->"

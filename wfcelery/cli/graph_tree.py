@@ -1,10 +1,10 @@
 """A flow as a tree of lines: what follows stands below, ways apart are indented, where they meet they end.
 
-    ○ check  echo
-    ├─ if result > 100 → ○ review  approval
-    │  └─ on deny → ○ refuse  echo  (done)
-    └─ else → pay
-    ○ pay  echo  (done)
+○ check  echo
+├─ if result > 100 → ○ review  approval
+│  └─ on deny → ○ refuse  echo  (done)
+└─ else → pay
+○ pay  echo  (done)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ASIDE: Final = frozenset({Label.ERROR, Label.DENY, Label.TIMEOUT})
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where to draw: the step, the step before which to stop, what stands left of it and before it on its line."""
+    """Where to draw: the step, where to stop, what stands left of it, and before it on its line."""
 
     name: str
     stop: str | None
@@ -46,7 +46,9 @@ def tree(flow: Flow, signs: Signs, mark: Callable[[str], str] | None = None) -> 
             continue
         drawn.add(place.name)
         step = flow.steps[place.name]
-        lines.append((place.lead or place.prefix) + _line(flow, step, mark(step.name) if mark else signs.step))
+        lines.append(
+            (place.lead or place.prefix) + _line(flow, step, mark(step.name) if mark else signs.step)
+        )
         todo += reversed(_following(step, place, meets, signs))
     return lines
 
@@ -70,7 +72,9 @@ def _following(step: Step, place: _Place, meets: Mapping[str, str | None], signs
 
 def _line(flow: Flow, step: Step, sign: str) -> str:
     said = notes(flow, step)
-    return "  ".join(part for part in (f"{sign} {step.name}", what(step), f"({said})" if said else "") if part)
+    return "  ".join(
+        part for part in (f"{sign} {step.name}", what(step), f"({said})" if said else "") if part
+    )
 
 
 def _meeting_points(flow: Flow) -> dict[str, str | None]:

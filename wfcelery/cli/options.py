@@ -18,6 +18,26 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Command(click.Command):
+    """A command whose help ends with examples, written as they are typed."""
+
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples, unwrapped."""
+        write_examples(formatter, self.examples)
+        super().format_epilog(ctx, formatter)
+
+
+def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) -> None:
+    """Write lines that nobody may wrap: they are meant to be copied."""
+    with formatter.section("Examples"):
+        for line in examples:
+            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
 def _set_debug(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click calls it
     if wanted:
         ctx.ensure_object(State).debug = True
@@ -26,7 +46,11 @@ def _set_debug(ctx: click.Context, _option: click.Parameter, wanted: bool) -> No
 def debug_option(command: F) -> F:
     """Add `--debug`."""
     return click.option(
-        "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the traceback of an error."
+        "--debug",
+        is_flag=True,
+        expose_value=False,
+        callback=_set_debug,
+        help="Show the traceback of an error.",
     )(command)
 
 
@@ -59,7 +83,12 @@ def user_option(command: F) -> F:
 def output_option(*formats: str) -> Callable[[F], F]:
     """Add `-o`; the first format is the default."""
     return click.option(
-        "-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True, help="Form of the output."
+        "-o",
+        "--output",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        help="Form of the output.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a run is doing, as lines for people: one for each step, kept up to date by what each batch has changed."""
+"""What a run is doing, as lines for people: one for each step, kept up to date by every batch."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Progress:
         return None
 
     def _path(self, run: Run) -> str | None:
-        """Say what stands before the names of a run's steps; None for the items of a foreach: they are counted."""
+        """Say what stands before the names of a run's steps; None for items of a foreach, which are counted."""
         if run.id not in self._paths:
             parent = run.parent
             above = self._paths.get(parent.run_id) if parent is not None else None

@@ -29,7 +29,7 @@ class Decision:
     comment: str = ""
 
 
-class Gone(Exception):  # noqa: N818 - not an error: the question needs no answer any more
+class Gone(Exception):
     """Raised by `keep_going`: somebody else, or the clock, has answered."""
 
 
@@ -91,10 +91,7 @@ class Prompt:
 
 def question(waiting: Waiting, started_by: str, description: str, now: float) -> list[str]:
     """Say who asks, for what, what follows, and until when."""
-    if waiting.gate is None:
-        asks = "its worker vanished; shall it run again?"
-    else:
-        asks = "asks for your approval"
+    asks = "asks for your approval" if waiting.gate is not None else "lost its worker; shall it run again?"
     lines = [f"{waiting.name} {asks}  (flow {waiting.flow}, started by {started_by})"]
     lines += [f"  {line}" for line in (*description.strip().splitlines(), *_following(waiting.shown))]
     if waiting.due_at is not None:
@@ -111,4 +108,3 @@ def _following(shown: Json) -> list[str]:
         first, *rest = as_json(args).splitlines()
         lines += [f"then {name}: {first}", *rest]
     return lines
-

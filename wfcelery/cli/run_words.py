@@ -64,16 +64,19 @@ class Words:
                 self._say(f"  {self._command('run', '--resume', run_id, '--signal', each.signal)}")
             else:
                 whose = f" by {', '.join(each.approvers)}" if each.approvers else ""
-                waits = f"waits for approval{whose}" if each.gate is not None else "lost its worker and waits for a person"
+                waits = (
+                    f"waits for approval{whose}"
+                    if each.gate is not None
+                    else "lost its worker and waits for a person"
+                )
                 self._say(f"{each.name} {waits}; go on with")
                 self._say(f"  {self._command('run', '--resume', run_id, '--approve', each.name)}")
         if not waiting:
             self._say(f"the run waits for a result from outside; look at\n  {self._command('show', run_id)}")
 
     def _command(self, *words: str) -> str:
-        flags = [part for name, value in self._flags.items() if value for part in (name, value)]
-        if words[0] != "run":
-            flags = [part for part in flags[: 2 if self._flags.get("--database") else 0]]
+        wanted = self._flags if words[0] == "run" else {"--database": self._flags.get("--database")}
+        flags = [part for name, value in wanted.items() if value for part in (name, value)]
         return shlex.join(["wfcelery", *words, *flags])
 
     def _hint(self, text: str) -> None:
@@ -85,5 +88,8 @@ class Words:
 
 
 def _took(run: Mapping[str, Json]) -> str:
-    begun, ended = datetime.fromisoformat(str(run["created_at"])), datetime.fromisoformat(str(run["completed_at"]))
+    begun, ended = (
+        datetime.fromisoformat(str(run["created_at"])),
+        datetime.fromisoformat(str(run["completed_at"])),
+    )
     return span((ended - begun).total_seconds())

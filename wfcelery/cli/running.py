@@ -1,4 +1,4 @@
-"""From what was asked for to a run that has ended: finding the flow, opening the engine, printing the result."""
+"""From what was asked for to a run that has ended: find the flow, open the engine, print the result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,14 @@ class Running:
                 return self._tell(ended, sys.stdout)
         tools = Registry.load(request.settings.tools)
         file = self._file(Catalogue(tools))
-        session = Session(self.run_id, self._by, request.answers, interrupt, self._view, self._has_begun)
+        session = Session(
+            self.run_id,
+            by=self._by,
+            answers=request.answers,
+            interrupt=interrupt,
+            view_of=self._view,
+            began=self._has_begun,
+        )
         with ExitStack() as stack:
             stdout = stack.enter_context(only_ours(session.view.say))
             engine = Engine(
@@ -132,7 +139,9 @@ class Running:
             check_file(file, tools, request.settings)
             return file
         if not is_there(request.settings):
-            hint = "and no file of that name; a flow is a .yaml or .json file, or is kept by `wfcelery define`"
+            hint = (
+                "and no file of that name; a flow is a .yaml or .json file, or is kept by `wfcelery define`"
+            )
             raise NotFound("definition", request.flow, hint)
         return None
 

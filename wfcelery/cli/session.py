@@ -1,4 +1,4 @@
-"""One run in this process, from where it stands to its end, or to where only a person can bring it further."""
+"""One run in this process, from where it stands to its end, or to where only a person can help."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ class Session:
     def __init__(
         self,
         run_id: str,
+        *,
         by: Principal,
         answers: Answers,
         interrupt: Interrupt,
@@ -92,14 +93,19 @@ class Session:
         self.engine.recover()
 
     def go_on(self, prompt: Prompt | None) -> bool:
-        """Work until the run has ended (True), or until only a person or a signal can bring it further (False)."""
+        """Work until the run has ended (True), or only a person or a signal can bring it further (False)."""
         while not self.engine.standing(self.run_id).ended:
             self._interrupt.check()
             if self._answer(prompt):
                 continue
             worked = self.engine.turn(TURN_S)
             self.view.refresh()
-            if not worked and not self._is_new and self.progress.waits_for_people and not self.progress.is_moving:
+            if (
+                not worked
+                and not self._is_new
+                and self.progress.waits_for_people
+                and not self.progress.is_moving
+            ):
                 return False
         return True
 

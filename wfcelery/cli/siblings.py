@@ -45,13 +45,17 @@ def _siblings(file: FlowFile) -> list[Path]:
     if draft.flow is None:
         return []
     # A version that is asked for is one that was kept before: only the database has it.
-    return [path for name, version in called(draft.flow) if version is None and (path := beside(file.path, name))]
+    return [
+        path for name, version in called(draft.flow) if version is None and (path := beside(file.path, name))
+    ]
 
 
 class Beside:
     """The flows that a file may call: those beside it, and those that `otherwise` knows."""
 
-    def __init__(self, file: FlowFile, otherwise: Callable[[str, int | None], tuple[str, int] | None]) -> None:
+    def __init__(
+        self, file: FlowFile, otherwise: Callable[[str, int | None], tuple[str, int] | None]
+    ) -> None:
         self._file = file
         self._otherwise = otherwise
 

@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """One set of signs, and the lines of trees; all of them can be written to the stream they were chosen for."""
+    """One set of signs, with the lines of trees."""
 
     waiting: str = "·"
     running: str = "▶"
@@ -43,7 +43,14 @@ ASCII: Final = Signs(
     last="`- ",
     bar="|  ",
 )
-_COLOURS: Final = {"done": "32", "failed": "31", "running": "36", "gate": "33", "timer": "33", "cancelled": "31"}
+_COLOURS: Final = {
+    "done": "32",
+    "failed": "31",
+    "running": "36",
+    "gate": "33",
+    "timer": "33",
+    "cancelled": "31",
+}
 
 
 def signs_for(stream: TextIO) -> Signs:

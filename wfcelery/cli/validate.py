@@ -9,6 +9,7 @@ import click
 
 from wfcelery.cli.failures import INVALID, SUCCESS
 from wfcelery.cli.options import (
+    Command,
     database_option,
     debug_option,
     output_option,
@@ -18,22 +19,24 @@ from wfcelery.cli.options import (
 )
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        "wfcelery validate flows/",
+        "wfcelery validate order.yaml --tools shop.tools",
+        "wfcelery validate order.yaml -o json",
+    ),
+)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", type=click.Path(path_type=Path))
 @tools_option
 @database_option
 @output_option("text", "json")
 @debug_option
-def validate(paths: tuple[Path, ...], tools: str | None, database: str | None, output: str) -> int:
+def validate(*, paths: tuple[Path, ...], tools: str | None, database: str | None, output: str) -> int:
     """Check flows and list every fault.
 
     Files and folders, YAML and JSON. Sub-flows are looked for in the same folder, then in the database.
     Exit code 2 if there is a fault.
-
-    \b
-      wfcelery validate flows/
-      wfcelery validate order.yaml --tools shop.tools
-      wfcelery validate order.yaml -o json
     """
     from wfcelery.cli.checking import check_file
     from wfcelery.cli.files import FaultyFile, fault_line, flow_paths, read_flow

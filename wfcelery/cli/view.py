@@ -1,4 +1,4 @@
-"""Showing progress: redrawn in place on a terminal, a line for each event elsewhere, nothing if it must be quiet."""
+"""Showing progress: redrawn in place on a terminal, a line for each event elsewhere, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Live:
 
 
 def cut(text: str, width: int) -> str:
-    """Cut text to what fits `width` columns; some characters take two, and control characters none may pass."""
+    """Cut text to what fits `width` columns: some characters take two, control characters are left out."""
     kept: list[str] = []
     used = 0
     for character in text:

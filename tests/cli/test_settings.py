@@ -1,0 +1,97 @@
+"""Flags over environment over file; what is unknown is refused."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import pytest
+
+from wfcelery.errors import InvalidSettings
+from wfcelery.settings import DEFAULT_DATABASE, Settings, load
+
+
+def refusal(flags: dict[str, str | None], environ: dict[str, str], folder: Path) -> str:
+    with pytest.raises(InvalidSettings) as caught:
+        load(flags, environ, folder)
+    return str(caught.value)
+
+
+def test_without_anything_the_database_is_a_file_here_and_the_user_is_you(tmp_path: Path) -> None:
+    assert load({}, {}, tmp_path) == Settings(database_url=DEFAULT_DATABASE, user=getpass.getuser())
+    assert DEFAULT_DATABASE == "sqlite:///.wfcelery/wfcelery.db"
+
+
+def test_everything_can_be_set_in_the_environment(tmp_path: Path) -> None:
+    environ = {
+        "WFCELERY_DATABASE_URL": "postgresql://db/x",
+        "WFCELERY_BROKER_URL": "redis://broker",
+        "WFCELERY_SECRET_KEY": "new, old",
+        "WFCELERY_WORKER_KEY": "w",
+        "WFCELERY_TOOLS": "a.b, c",
+        "WFCELERY_BASE_URL": "https://example.org",
+        "WFCELERY_USER": "ann",
+        "PATH": "/bin",
+    }
+    assert load({}, environ, tmp_path) == Settings(
+        database_url="postgresql://db/x",
+        broker_url="redis://broker",
+        secret_key=("new", "old"),
+        worker_key="w",
+        tools=("a.b", "c"),
+        base_url="https://example.org",
+        user="ann",
+    )
+
+
+def test_flags_win_over_the_environment_and_the_environment_over_the_file(tmp_path: Path) -> None:
+    (tmp_path / "wfcelery.toml").write_text('user = "file"\nbase_url = "https://file"\ntools = ["t1", "t2"]\n')
+    environ = {"WFCELERY_USER": "env", "WFCELERY_BASE_URL": "https://env"}
+    found = load({"user": "flag", "tools": None}, environ, tmp_path)
+    assert (found.user, found.base_url, found.tools) == ("flag", "https://env", ("t1", "t2"))
+
+
+def test_an_unknown_variable_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    said = refusal({}, {"WFCELERY_DATABSE_URL": "x"}, tmp_path)
+    assert said == (
+        "setting WFCELERY_DATABSE_URL: is not known (in the environment); did you mean WFCELERY_DATABASE_URL?"
+    )
+
+
+def test_an_unknown_key_of_the_file_is_refused_with_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "wfcelery.toml").write_text('zzz = "1"\n')
+    assert refusal({}, {}, tmp_path) == (
+        "setting zzz: is not known (in wfcelery.toml); the known ones are database_url, broker_url, secret_key, "
+        "worker_key, tools, base_url, user"
+    )
+
+
+def test_variables_for_tests_are_free(tmp_path: Path) -> None:
+    assert load({}, {"WFCELERY_TEST_LEDGER": "x", "WFCELERY_USER": "ann"}, tmp_path) == Settings(user="ann")
+
+
+def test_an_empty_variable_is_as_good_as_none(tmp_path: Path) -> None:
+    assert load({"user": "ann"}, {"WFCELERY_BROKER_URL": ""}, tmp_path) == Settings(user="ann")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("user = 3\n", "setting user: must be text in wfcelery.toml"),
+        ("tools = [1]\n", "setting tools: must be text or a list of texts in wfcelery.toml"),
+        ('user = ""\n', "setting user: is empty; give it a value or leave it out"),
+        ("user", "setting wfcelery.toml: is not TOML: Expected '=' after a key in a key/value pair (at end of document)"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "wfcelery.toml").write_text(text)
+    assert refusal({}, {}, tmp_path) == said
+
+
+def test_a_path_is_the_sqlite_database_in_that_file(tmp_path: Path) -> None:
+    assert load({"database_url": "my.db", "user": "a"}, {}, tmp_path).database_url == "sqlite:///my.db"
+    assert load({"database_url": "/x/my.db", "user": "a"}, {}, tmp_path).database_url == "sqlite:////x/my.db"
+
+
+def test_keys_are_never_shown() -> None:
+    assert "hush" not in repr(Settings(secret_key=("hush",), worker_key="hush"))

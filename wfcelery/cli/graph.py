@@ -1,0 +1,110 @@
+"""`wfcelery graph`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wfcelery.cli.options import Command, database_option, debug_option, settings_of
+
+if TYPE_CHECKING:
+    from wfcelery.core.flow import Flow
+    from wfcelery.core.values import Json
+    from wfcelery.settings import Settings
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "wfcelery graph flows/approval.yaml",
+        "wfcelery graph order@3 --mermaid > order.mmd",
+        "wfcelery graph 01k9z3n5m8q0r2t4v6x8y0a1b2",
+    ),
+)
+@click.argument("what", metavar="FLOW|RUN")
+@click.option("--mermaid", is_flag=True, help="Draw it for Mermaid instead of the terminal.")
+@database_option
+@debug_option
+def graph(*, what: str, mermaid: bool, database: str | None) -> None:
+    """Draw a flow, or a run with the status of its steps.
+
+    A file, the name of a flow that was defined (NAME or NAME@VERSION), or the id of a run.
+    """
+    from wfcelery.cli.graph_mermaid import mermaid as as_mermaid
+    from wfcelery.cli.graph_tree import tree
+    from wfcelery.cli.symbols import kind_of_status, sign, signs_for, wants_colour
+
+    settings = settings_of(database=database)
+    flow, statuses, tallies = _found(what, settings)
+    signs, colour = signs_for(sys.stdout), wants_colour(sys.stdout)
+
+    def mark(step: str) -> str:
+        if statuses is None:
+            return signs.step
+        drawn = sign(signs, kind_of_status(statuses.get(step, "pending")), colour=colour)
+        return f"{drawn} {tallies[step]}" if step in tallies else drawn
+
+    if mermaid:
+        marks = (
+            None
+            if statuses is None
+            else {name: sign(signs, kind_of_status(s)) for name, s in statuses.items()}
+        )
+        click.echo(as_mermaid(flow, statuses, marks))
+        return
+    click.echo(flow.name)
+    for line in tree(flow, signs, mark):
+        click.echo(line)
+
+
+def _found(what: str, settings: Settings) -> tuple[Flow, dict[str, str] | None, dict[str, str]]:
+    """Give the flow, and for a run the status of each step and the tally of each foreach."""
+    from wfcelery.cli.files import faults_in, is_file_name, read_flow
+    from wfcelery.core import ids
+    from wfcelery.core.document import compile_flow
+
+    if is_file_name(what):
+        file = read_flow(Path(what))
+        with faults_in(file.path):
+            return compile_flow(file.data, place=file.place, name=file.name), None, {}
+    from wfcelery.cli.database import reading
+    from wfcelery.core.limits import DEFAULT
+    from wfcelery.errors import NotFound
+    from wfcelery.executor.definitions import Definitions
+    from wfcelery.store import views
+
+    definitions = Definitions(None, DEFAULT)
+    with reading(settings) as conn:
+        run = views.run(conn, what) if ids.is_run_id(what) else None
+        if run is None:
+            try:
+                return definitions.find(conn, what).flow, None, {}
+            except NotFound:
+                if not ids.is_run_id(what):
+                    raise
+                raise NotFound("run", what, "`wfcelery ps` lists the runs") from None
+        # The first event names the definition, also one that was deleted since.
+        first = views.events(conn, what, limit=1)[0]["data"]
+        definition = str(first["definition"]) if isinstance(first, Mapping) else ""
+        flow = definitions.get(conn, definition).flow
+    return flow, *_statuses(run)
+
+
+def _statuses(run: Mapping[str, Json]) -> tuple[dict[str, str], dict[str, str]]:
+    statuses: dict[str, str] = {}
+    items: dict[str, dict[int, str]] = {}
+    steps = run["steps"]
+    for step in steps if isinstance(steps, list) else []:
+        if step["item"] is None:
+            statuses[step["name"]] = step["status"]
+        else:
+            items.setdefault(step["name"], {})[step["item"]] = step["status"]
+    tallies = {
+        name: f"{sum(status == 'done' for status in each.values())}/{len(each)}"
+        for name, each in items.items()
+    }
+    return statuses, tallies
