@@ -585,3 +585,126 @@ def test_the_output_is_the_template_or_else_the_result_of_the_last_done() -> Non
     other.done("c", 3)
     other.done("b", 2)
     assert other.ended == ("completed", {"sum": 5})
+
+
+# -- an operator's retry
+
+
+def test_a_retried_run_goes_on_from_what_failed_with_fresh_budgets() -> None:
+    run = Table(
+        {
+            "a": {"parallel": ["b", "c", "g"]},
+            "b": {**ONCE, "join": "d"},
+            "c": {**TOOL, "join": "d"},
+            "g": {"approval": {}, "join": "d"},
+            "d": {"done": True},
+        }
+    )
+    run.sent("c")
+    run.failed("b")
+    refused = Answer(ok=False, reason="a step of the run is still running; retry when it has ended")
+    assert run.retry() == refused
+    run.done("c", "late")
+    assert run.retry() == Answer(ok=True, data={"status": "running"})
+    assert run.state == {
+        "a": "done",
+        "b": "ready #2",
+        "c": "done",
+        "g": "pending approval #2",
+        "d": "pending join",
+    }
+    run.done("b", "again")
+    run.decide("g")
+    assert run.ended[0] == "completed"
+
+
+def test_only_a_failed_run_can_be_retried() -> None:
+    run = Table({"g": {"approval": {}, "done": True}})
+    run.decide("g", approve=False)
+    reason = "only a failed run can be retried; this one is cancelled"
+    assert run.retry() == Answer(ok=False, reason=reason)
+
+
+def test_a_retry_delivers_the_tokens_that_were_on_their_way_when_the_run_failed() -> None:
+    run = Table(
+        {
+            "a": {"parallel": ["x", "p"]},
+            "x": {**TOOL, "join": "d"},
+            "p": {**TOOL, "parallel": ["b", "c"]},
+            "b": {"tool": "echo", "args": {"x": "{{steps.x.result}}"}, "join": "d"},
+            "c": {**TOOL, "join": "d"},
+            "d": {"done": True},
+        }
+    )
+    run.sent("x")
+    run.done("p")
+    assert run.state == {"a": "done", "x": "running", "p": "done", "b": "failed"}
+    run.done("x", 1)
+    run.retry()
+    assert run.state == {
+        "a": "done",
+        "x": "done",
+        "p": "done",
+        "b": "ready #2",
+        "c": "ready",
+        "d": "pending join",
+    }
+
+
+def test_a_retry_counts_the_tokens_that_were_sent_to_a_join_when_the_run_failed() -> None:
+    branch = [{"if": "result == 1", "then": "d"}]
+    run = Table(
+        {
+            "a": {"parallel": ["b", "c", "e"]},
+            "b": {**ONCE, "join": "d"},
+            "c": {"tool": "echo", "parallel": ["f", "d"]},
+            "f": {**ONCE, "branch": branch},
+            "e": {**TOOL, "join": "d"},
+            "d": {"done": True},
+        }
+    )
+    run.done("e", "e")
+    run.done("c", "c")
+    run.sent("f")
+    run.failed("b")
+    run.done("f", 1)
+    run.retry()
+    run.done("b", "b")
+    assert run.ended == ("completed", {"b": "b", "c": "c", "e": "e", "f": 1})
+
+
+def test_a_retry_takes_the_way_that_a_tool_named_while_its_run_was_down() -> None:
+    run = Table(
+        {
+            "a": {"parallel": ["b", "c"]},
+            "b": {**TOOL, "on": {"yes": "d", "no": "e"}},
+            "c": {**ONCE, "join": "e"},
+            "d": {"join": "e"},
+            "e": {"done": True},
+        }
+    )
+    run.sent("b")
+    run.failed("c")
+    run.done("b", 7, event="yes")
+    run.retry()
+    run.done("c", 8)
+    assert run.ended == ("completed", {"c": 8, "d": 7})
+
+
+def test_a_retry_repeats_the_failed_items_only() -> None:
+    run = Table(each(concurrency=2), [1, 2, 3])
+    run.done("a", "one", item=0)
+    run.sent("a", 2)
+    run.failed("a", item=1)
+    run.done("a", "three", item=2)
+    run.retry()
+    assert run.state == {"a": "pending items #2", "a[0]": "done", "a[1]": "ready #2", "a[2]": "done"}
+    run.restart()
+    run.done("a", "two", item=1)
+    assert run.ended == ("completed", ["one", "two", "three"])
+
+
+def test_a_branch_of_else_alone_is_taken() -> None:
+    run = Table({"a": {**TOOL, "branch": [{"else": "b"}]}, "b": {"done": True}})
+    run.done("a", 5)
+    assert run.ended == ("completed", 5)

@@ -14,6 +14,7 @@ from wfcelery.core.messages import (
     KeepSignal,
     NewRun,
     Principal,
+    RetryRun,
     RunMessage,
     StartChild,
     UseSignal,
@@ -74,7 +75,13 @@ class Seen:
 
 
 class Engine(Protocol):
-    """One run of one flow, driven by messages. `handed` has the engine learn that work is on its way."""
+    """One run of one flow, driven by messages.
+
+    `passes_on`: the engine marks what it hands out as sent by itself, before `send` returns. Where it does
+    not, `StepSent` is a message like any other, and may come late.
+    """
+
+    passes_on: bool
 
     def start(self, flow: Flow, value: Json, by: Principal, now: float) -> None:
         """Begin the run."""
@@ -92,6 +99,7 @@ class Engine(Protocol):
 class CoreEngine:
     """The pure core with tables that are a dict: each restart reads the run back from its rows."""
 
+    passes_on = False
     run: Run
     flow: Flow
 
@@ -104,6 +112,7 @@ class CoreEngine:
         self.output: Json = None
         self.transitions: set[tuple[str | None, int, int, str]] = set()
         self.decisions = 0
+        self.seen: dict[Key, StepSeen] = {}
 
     def start(self, flow: Flow, value: Json, by: Principal, now: float) -> None:
         self.flow = flow
@@ -111,33 +120,24 @@ class CoreEngine:
         self._keep(rules.start(flow, new, now))
 
     def send(self, message: RunMessage, now: float) -> None:
+        if isinstance(message, RetryRun):
+            self.restart()  # To reopen a run the executor reads all of it.
         self._keep(rules.decide(self.flow, self.run, message, now))
 
     def observe(self) -> Seen:
-        newest: dict[Key, Attempt] = {}
-        for row in self.rows.values():
-            known = newest.get(row.attempt.key)
-            if known is None or known.attempt < row.attempt.attempt:
-                newest[row.attempt.key] = row.attempt
         return Seen(
             status=self.run.status,
             held=self.run.held,
             error=None if self.run.error is None else self.run.error.type,
             output=self.output,
-            steps={
-                key: StepSeen(
-                    a.attempt, a.status, a.waits_for if a.is_open else None, a.due_at if a.is_open else None
-                )
-                for key, a in newest.items()
-            },
+            steps=dict(self.seen),
             work=tuple(self.work),
             children=tuple(self.children),
         )
 
     def restart(self) -> None:
         before = self.run
-        bare = replace(
-            before,
+        bare = before._replace(
             attempts={},
             prepared={},
             results={},
@@ -217,6 +217,10 @@ class CoreEngine:
         if result is not None:
             row = replace(row, result=json.loads(result))
         self.rows[name] = row
+        known = self.seen.get(after.key)
+        if known is None or known.attempt <= after.attempt:
+            waits = (after.waits_for, after.due_at) if after.is_open else (None, None)
+            self.seen[after.key] = StepSeen(after.attempt, after.status, *waits)
 
 
 def assert_same_run(before: Run, after: Run, flow: Flow) -> None:

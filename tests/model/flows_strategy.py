@@ -90,6 +90,8 @@ def _tool(random: Random) -> Document:
         step["on_lost"] = "hold"
     if random.random() < 0.2:
         step["timeout_s"] = 60
+    if random.random() < 0.04:
+        step["args"] = {"x": "{{input.not_there}}"}
     return step
 
 

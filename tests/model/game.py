@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.model.driver import RUN_ID, START, CoreEngine, Engine, StepSeen, Work
+from tests.model.driver import RUN_ID, START, CoreEngine, Engine, Seen, StepSeen, Work
 from tests.model.flows_strategy import Document, compiled
 from tests.model.reference import Reference
 from wfcelery.core.messages import (
@@ -78,6 +78,7 @@ class Game:
     def compare(self) -> None:
         """Hold what is to be seen of the engine against the reference."""
         seen, model = self.engine.observe(), self.reference
+        self.compare_work(seen)
         expected = {
             key: StepSeen(row.attempt, row.status, row.waits_for, row.due_at)
             for key, row in model.rows.items()
@@ -86,23 +87,29 @@ class Game:
         assert (seen.status, seen.held, seen.error) == (model.status, model.held, model.error)
         if seen.status is RunStatus.COMPLETED:
             assert blurred(seen.output) == blurred(model.output)
-        new = seen.work[len(self.work) :]
+
+    def compare_work(self, seen: Seen) -> None:
+        """Hold the work handed out since against the reference's, and let it know the tickets."""
+        model, new = self.reference, seen.work[len(self.work) :]
         got = [(work.ref.step, work.ref.item, work.ref.attempt, blurred(work.args)) for work in new]
         wanted = [(work.step, work.item, work.attempt, blurred(work.args)) for work in model.new_work]
         assert sorted(got, key=repr) == sorted(wanted, key=repr)
-        model.new_work = []
-        for work in new:
-            known = [other.ref for other in self.work]
-            assert work.ref in known or all(work.ref.fence > other.fence for other in known)
-            model.handed(work.ref)
-            self.unsent.append(work.ref)
-            self.work.append(work)
         children = seen.children[len(self.children) :]
-        assert sorted((ref.step, ref.item, ref.attempt) for ref in children) == sorted(model.new_children)
-        model.new_children = []
-        for ref in children:
+        begun = [(ref.step, ref.item, ref.attempt) for ref in children]
+        assert sorted(begun) == sorted(model.new_children)
+        model.new_work, model.new_children = [], []
+        for ref in [*(work.ref for work in new), *children]:
+            known = [other.ref for other in self.work]
+            assert ref in known or all(ref.fence > other.fence for other in known)
             model.handed(ref)
-            self.children.append(ref)
+        self.work += new
+        self.children += children
+        refs = [work.ref for work in new]
+        if self.engine.passes_on:
+            for ref in refs:
+                model.send(StepSent(ref), self.now)
+        else:
+            self.unsent += refs
 
     # -- moves
 
@@ -196,7 +203,9 @@ def move(game: Game, random: Random) -> None:
     """Make one random move: mostly useful ones, some late, repeated, or from the wrong person."""
     roll = random.random()
     work, children = game.open_work(), game.open_children()
-    if roll < 0.12 and game.unsent:
+    if game.reference.status is RunStatus.FAILED and random.random() < 0.2:
+        game.send(RetryRun(game.command(), RUN_ID, STARTER))
+    elif roll < 0.12 and game.unsent:
         game.pass_on()
     elif roll < 0.50 and work:
         game.send(game.report(random, random.choice(work)))

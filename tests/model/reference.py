@@ -50,6 +50,7 @@ from wfcelery.core.messages import (
 )
 from wfcelery.core.retry import wait_before
 from wfcelery.core.state import NO_ITEM, Key, RunStatus, StepRef, StepStatus, WaitsFor
+from wfcelery.errors import ExpressionError
 
 if TYPE_CHECKING:
     from wfcelery.core.expressions import Template
@@ -85,6 +86,8 @@ class Row:
     votes: dict[str, bool] = field(default_factory=dict)
     began_with: Json = None
     child_begun: bool = False
+    event: str | None = None
+    counting: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -130,6 +133,7 @@ class Reference:
         self.loops: dict[str, Loop] = {}
         self.signals: list[tuple[str, Json]] = []
         self.fired: set[str] = set()
+        self.spoke: set[str] = set()
         self.dones: list[str] = []
         self.begun_joins: list[str] = []
         self.new_work: list[Handed] = []
@@ -212,7 +216,73 @@ class Reference:
                 self.ready_now(request)
 
     def reopen(self) -> None:
-        """An operator's retry of a failed run."""
+        """An operator's retry of a failed run: go on from what failed, with fresh budgets."""
+        if self.status is not RunStatus.FAILED or any(row.is_open for row in self.rows.values()):
+            return
+        self.status, self.error = RunStatus.RUNNING, None
+        kept, self.queue = self.queue, []
+        silent = [name for name, item in self.rows if item == NO_ITEM and name not in self.spoke]
+        counting = [name for name in silent if self.rows[name, NO_ITEM].counting]
+        for edge, live, value in kept:
+            if (edge.target, NO_ITEM) in self.rows:
+                self.tokens[edge] = (live, value)
+        for name in counting:
+            row = self.rows[name, NO_ITEM]
+            self.rows[name, NO_ITEM] = Row(attempt=row.attempt + 1, waits_for=WaitsFor.JOIN)
+            self.look_at(name)
+        for name in silent:
+            if name in counting:
+                continue
+            if self.rows[name, NO_ITEM].status is DONE:
+                self.speak_late(name)
+            elif self.is_live:
+                self.repeat(name)
+        places = [name for name, item in self.rows if item == NO_ITEM]
+        kept = [token for token in kept if token[0] not in self.tokens]
+        self.queue += sorted(kept, key=lambda token: places.index(token[0].source))
+
+    def speak_late(self, name: str) -> None:
+        """Send the tokens of a step that ended well while its run was down."""
+        row = self.rows[name, NO_ITEM]
+        choice = "dead" if name in self.losers() else self.choice(name, row.result, row.event)
+        if choice is None:
+            self.stop(RunStatus.FAILED, "stuck")
+            return
+        if self.flow.steps[name].done and choice != "dead":
+            self.dones.append(name)
+        self.send_by(name, choice, row.result)
+
+    def repeat(self, name: str) -> None:
+        old, action = self.rows[name, NO_ITEM], self.flow.steps[name].action
+        new = self.rows[name, NO_ITEM] = Row(
+            attempt=old.attempt + 1, args=old.args, began_with=old.began_with
+        )
+        if name in self.losers():
+            new.status = CANCELLED
+            self.send_dead(name)
+        elif isinstance(action, Foreach):
+            loop = self.loops[name]
+            new.waits_for = WaitsFor.ITEMS
+            loop.errors = {}
+            done = {item for (n, item), row in self.rows.items() if n == name and row.status is DONE}
+            loop.todo = [item for item in range(len(loop.items)) if item not in done]
+            self.busy.append(name)
+        elif isinstance(action, Call) and old.args is not None:
+            self.go_again((name, NO_ITEM), new)
+        else:
+            self.begin(name, self.came_in(name), new)
+
+    def came_in(self, name: str) -> Json:
+        """Give the result that a step sees now: at a join, of all that has come."""
+        ways = self.flow.ways_in[name]
+        live = [
+            (edge.source, self.tokens[edge][1])
+            for edge in ways
+            if edge in self.tokens and self.tokens[edge][0]
+        ]
+        if len(ways) > 1:
+            return dict(live)
+        return live[0][1] if live else None
 
     # -- tokens
 
@@ -226,7 +296,6 @@ class Reference:
             assert edge not in self.tokens, f"two tokens on {edge}"
             self.tokens[edge] = (live, value)
             self.look_at(edge.target)
-        self.queue.clear()
         self.busy.clear()
         self.new_work = [work for work in self.new_work if self.rows[work.step, work.item].status is READY]
         if not self.is_live:
@@ -266,11 +335,12 @@ class Reference:
         else:
             needed = 1 if step.join_mode is JoinMode.ANY else step.join_count
             fires, hopeless = len(live) >= needed, len(live) + missing < needed
+        number = 1 if row is None else row.attempt
         if fires and name in self.losers():
-            self.rows[name, NO_ITEM] = Row(status=CANCELLED)
+            self.rows[name, NO_ITEM] = Row(number, status=CANCELLED)
             self.send_dead(name)
         elif hopeless:
-            self.rows[name, NO_ITEM] = Row(status=SKIPPED)
+            self.rows[name, NO_ITEM] = Row(number, status=SKIPPED)
             self.send_dead(name)
         elif fires:
             if len(ways) > 1:
@@ -281,13 +351,15 @@ class Reference:
             value = live[0][1] if len(ways) == 1 else {edge.source: value for edge, value in live}
             self.begin(name, value)
         else:
-            self.rows[name, NO_ITEM] = Row(waits_for=WaitsFor.JOIN)
+            self.rows[name, NO_ITEM] = Row(number, waits_for=WaitsFor.JOIN)
 
     def send_dead(self, name: str) -> None:
+        self.spoke.add(name)
         for edge in self.flow.steps[name].edges:
             self.queue.append((edge, False, None))
 
     def send_by(self, name: str, choice: str, value: Json) -> None:
+        self.spoke.add(name)
         for edge in self.flow.steps[name].edges:
             self.queue.append((edge, edge.choice == choice, value if edge.choice == choice else None))
 
@@ -317,15 +389,18 @@ class Reference:
         self.drop_items(name)
         row = self.rows.get((name, NO_ITEM))
         if row is not None and row.is_open and row.status is not RUNNING:
+            row.counting = row.waits_for is WaitsFor.JOIN
             row.status, row.waits_for, row.due_at = CANCELLED, None, None
             if self.is_live:
                 self.send_dead(name)
 
     # -- beginning
 
-    def begin(self, name: str, value: Json) -> None:
+    def begin(self, name: str, value: Json, again: Row | None = None) -> None:
         step = self.flow.steps[name]
-        row = self.rows[name, NO_ITEM] = Row(began_with=value)
+        known = self.rows.get((name, NO_ITEM))
+        row = self.rows[name, NO_ITEM] = again or Row(attempt=1 if known is None else known.attempt)
+        row.began_with = value
         match step.action:
             case Call(args=args):
                 self.begin_tool((name, NO_ITEM), args, self.scope(value))
@@ -352,7 +427,11 @@ class Reference:
 
     def begin_tool(self, key: Key, args: Template, scope: dict[str, Json]) -> None:
         row = self.rows[key]
-        row.args = args.render(scope).value
+        try:
+            row.args = args.render(scope).value
+        except ExpressionError:
+            self.failed_for_good(key, ("bad-template", ""))
+            return
         row.status = READY
         self.hand_over(key)
 
@@ -423,7 +502,8 @@ class Reference:
             self.drop_items(name)
         while loop.todo and not loop.errors and self.items_out(name) < action.concurrency:
             item = loop.todo.pop(0)
-            self.rows[name, item] = Row()
+            earlier = self.rows.get((name, item))
+            self.rows[name, item] = Row(attempt=1 if earlier is None else earlier.attempt + 1)
             if isinstance(action.body, Call):
                 value = self.rows[name, NO_ITEM].began_with
                 self.begin_tool((name, item), action.body.args, self.scope(value, loop.items[item], item))
@@ -465,10 +545,8 @@ class Reference:
     def end_well(self, key: Key, result: Json, event: str | None) -> None:
         name, item = key
         step, row = self.flow.steps[name], self.rows[key]
-        if item == NO_ITEM and step.edges and self.is_live and name not in self.losers():
-            choice = self.choice(name, result, event)
-        else:
-            choice = "next"
+        choice = None if item != NO_ITEM or name in self.losers() else self.choice(name, result, event)
+        row.event = event
         if choice == "unknown-event":
             self.failed_for_good(key, ("unknown-event", ""))
             return
