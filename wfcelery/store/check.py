@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from wfcelery.core.flow import Flow
     from wfcelery.core.state import Run
 
+__all__ = ["Problem", "check"]
+
 Rows: TypeAlias = "list[Row[Any]]"
 
 AT_A_TIME: Final = 2_000

@@ -202,7 +202,7 @@ def _prepare(connection: DBAPIConnection, _entry: ConnectionPoolEntry, statement
 
 
 def _insist(cursor: DBAPICursor, statement: str) -> None:
-    """Say it again while another process has the file: SQLite's own patience does not cover `journal_mode`."""
+    """Say it again while another process has the file: SQLite itself has no patience with `journal_mode`."""
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:

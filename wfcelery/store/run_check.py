@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core import fold
 from wfcelery.core.flow import Gate, JoinMode, Label, OnTimeout
-from wfcelery.core.state import DEAD, NO_ITEM, OPEN, Attempt, Run, RunStatus, StepStatus, WaitsFor
+from wfcelery.core.state import DEAD, KEPT, NO_ITEM, OPEN, Attempt, Run, RunStatus, StepStatus, WaitsFor
 from wfcelery.core.values import canonical, digest
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _is_live(newest: dict[str, Attempt], edge: Edge) -> bool:
 
 def _is_settled(newest: dict[str, Attempt], edge: Edge) -> bool:
     source = newest.get(edge.source)
-    return source is not None and source.took is not None
+    return source is not None and source.took is not None and not source.took.startswith(KEPT)
 
 
 def _of_gates(flow: Flow, history: History) -> Iterator[tuple[str, str]]:

@@ -66,6 +66,8 @@ def load(
     for start in range(0, len(run_ids), CHUNK):
         ids = run_ids[start : start + CHUNK]
         found = {row.id: rows.run(row) for row in conn.execute(_read_runs, {"ids": ids})}
+        if not found:
+            continue
         flows = {run_id: flow_of(run.definition_id) for run_id, run in found.items()}
         attempts = _rows_of(conn, flows, full=full)
         cast, kept = votes.of_runs(conn, list(found)), signals.of_runs(conn, list(found))
