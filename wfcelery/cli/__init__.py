@@ -33,7 +33,8 @@ def answer(args: Sequence[str]) -> int:
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):
+        # click ends the process by itself for one reason only: a pipe that nobody reads any more.
         return _without_reader()
     except click.ClickException as error:
         error.show()

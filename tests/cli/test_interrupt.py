@@ -1,0 +1,97 @@
+"""Ctrl-C, a second process, and a reader that goes away."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import WFCELERY, environment, process
+
+SLOW = """
+name: slow
+start: first
+steps:
+  first: {tool: echo, args: {value: 1}, next: nap}
+  nap: {tool: sleep, args: {seconds: "{{input.seconds}}"}, next: last}
+  last: {tool: echo, args: {value: awake}, done: true}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "slow.yaml").write_text(SLOW)
+    return tmp_path
+
+
+def napping(folder: Path, seconds: str = "600") -> subprocess.Popen[str]:
+    """Start a run and give it once its nap has begun."""
+    started = subprocess.Popen(
+        [WFCELERY, "run", "slow.yaml", "-i", f"seconds:={seconds}"],
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stderr is not None
+    for line in started.stderr:
+        if line == "▶ nap\n":
+            return started
+    raise AssertionError(started.communicate())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_exits_130_leaves_a_sound_database_and_says_how_to_go_on(
+    folder: Path, number: signal.Signals
+) -> None:
+    run = napping(folder)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=30)
+    assert (run.returncode, out) == (130, "")
+    run_id = process("ps", "-o", "ids", cwd=folder).out.strip()
+    assert err == f"interrupted; go on with\n  wfcelery run --resume {run_id}\n"
+    assert process("check", cwd=folder).code == 0
+    assert json.loads(process("show", run_id, "-o", "json", cwd=folder).out)["status"] == "running"
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(folder: Path) -> None:
+    run = napping(folder, "4")
+    run_id = process("ps", "-o", "ids", cwd=folder).out.strip()
+    statuses = [""]
+    while statuses[-1] != "running":
+        shown = json.loads(process("show", run_id, "-o", "json", cwd=folder).out)
+        statuses = [step["status"] for step in shown["steps"]]
+    run.kill()
+    run.communicate(timeout=30)
+    said = process("run", "--resume", run_id, "-o", "json", cwd=folder)
+    assert said.code == 0
+    steps = [(step["name"], step["attempt"], step["status"]) for step in json.loads(said.out)["steps"]]
+    assert steps == [("first", 1, "done"), ("nap", 1, "failed"), ("nap", 2, "done"), ("last", 1, "done")]
+    assert said.err.splitlines()[0] == f"run {run_id} goes on"
+    assert process("check", cwd=folder).code == 0
+
+
+def test_a_database_that_somebody_else_writes_to_is_refused_with_exit_4(folder: Path) -> None:
+    run = napping(folder)
+    sentence = "wfcelery: another executor is at work on this database; use it, or name another with --database\n"
+    for command in (["run", "slow.yaml", "-i", "seconds:=0"], ["define", "slow.yaml"]):
+        said = process(*command, cwd=folder)
+        assert (said.code, said.out, said.err) == (4, "", sentence)
+    assert len(process("ps", "-o", "ids", cwd=folder).out.split()) == 1
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=30)
+
+
+def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
+    text = "".join(f"  s{n}: {{tool: echo, next: s{n + 1}}}\n" for n in range(900))
+    (folder / "long.yaml").write_text(f"name: long\nstart: s0\nsteps:\n{text}  s900: {{done: true}}\n")
+    command = f"'{WFCELERY}' graph long.yaml | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("long\n0\n", "")
