@@ -16,6 +16,9 @@ from wfcelery.errors import InvalidInput
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), check_circular=False
+)
 MAX_DEPTH: Final = 32
 MAX_INTEGER: Final = 2**63 - 1
 
@@ -33,7 +36,7 @@ def check(value: object, path: str, *, max_bytes: int | None = None, max_depth: 
 
 def canonical(value: Json) -> str:
     """Write `value` in the one way in which equal values are equal texts."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return _ENCODER.encode(value)
 
 
 def digest(text: str) -> str:

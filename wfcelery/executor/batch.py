@@ -95,6 +95,7 @@ class Batch:
         self.stops: list[StepRef] = []
         self.letters: list[Letter] = []
         self._cached = cached
+        self._absent: set[str] = set()
         self._votes: list[CastVote] = []
         self._kept: list[KeepSignal] = []
         self._used: list[str] = []
@@ -153,7 +154,7 @@ class Batch:
     def run(self, run_id: str) -> Run | None:
         """Give the run as this batch has left it so far."""
         known = self.runs.get(run_id) or self._cached.get(run_id)
-        if known is None:
+        if known is None and run_id not in self._absent:
             self.runs.update(self._load([run_id]))
             known = self.runs.get(run_id)
         return known
@@ -371,7 +372,9 @@ class Batch:
     # -- the tables
 
     def _load(self, run_ids: list[str], *, full: bool = False) -> dict[str, Run]:
-        return runs.load(self.conn, self._flow_of, run_ids, full=full)
+        found = runs.load(self.conn, self._flow_of, run_ids, full=full)
+        self._absent.update(run_id for run_id in run_ids if run_id not in found)
+        return found
 
     def _flow_of(self, definition_id: str) -> Flow:
         return self.catalogue.get(self.conn, definition_id).flow

@@ -72,11 +72,11 @@ class Definitions:
 
     def define(self, conn: Connection, document: Json, name: str | None, by: str, now: float) -> Defined:
         """Keep a flow; the same flow again is the same definition. Raises `InvalidFlow` with every fault."""
-        document = canonical_document(document, limits=self._limits)
-        text = values.canonical(document)
-        known = self._defined.get((name, text))
+        known = self._defined.get((name, _text(document)))
         if known is not None:
             return known
+        document = canonical_document(document, limits=self._limits)
+        text = values.canonical(document)
         catalogue = _Catalogue(conn)
         flow = check_flow(document, name=name, tools=self._tools, flows=catalogue, limits=self._limits)
         pins = {each: catalogue.found[each][0] for each in flow_references(flow)}
@@ -123,6 +123,14 @@ class _Catalogue:
             return None
         self.found[name, version] = (row.id, row.depth)
         return row.id, row.depth
+
+
+def _text(document: Json) -> str:
+    """Write a document that nobody has checked yet; empty if it cannot be written."""
+    try:
+        return values.canonical(document)
+    except (TypeError, ValueError, RecursionError):
+        return ""
 
 
 def _written(pins: Mapping[tuple[str, int | None], str]) -> dict[str, str]:
