@@ -380,6 +380,20 @@ def test_what_the_approver_saw_is_what_runs() -> None:
     assert run.work[-1].args == {"x": "not yet"}
 
 
+def test_a_denied_gate_that_is_done_has_not_reached_done() -> None:
+    run = Table(
+        {
+            "a": {"parallel": ["g", "b"]},
+            "g": {"approval": {"on_deny": "c"}, "done": True},
+            "b": {**TOOL, "next": "c"},
+            "c": {"join_mode": "any", "done": True},
+        }
+    )
+    run.done("b", 1)
+    run.decide("g", approve=False)
+    assert run.ended == ("completed", {"b": 1})
+
+
 # -- waits and timers
 
 
@@ -671,6 +685,35 @@ def test_a_retry_counts_the_tokens_that_were_sent_to_a_join_when_the_run_failed(
     run.retry()
     run.done("b", "b")
     assert run.ended == ("completed", {"b": "b", "c": "c", "e": "e", "f": 1})
+
+
+def test_a_retry_counts_a_token_once_when_one_join_waits_for_another() -> None:
+    run = Table(
+        {
+            "a": {"parallel": ["b", "c", "x", "j"]},
+            "b": {**ONCE, "on_error": "j", "join": "k"},
+            "c": {**TOOL, "join": "j"},
+            "x": {**ONCE, "join": "k"},
+            "j": {**TOOL, "join_mode": 3, "next": "k"},
+            "k": {"join_mode": 2, "done": True},
+        }
+    )
+    run.done("c")
+    run.sent("b")
+    run.failed("x")
+    assert run.state == {
+        "a": "done",
+        "b": "running",
+        "c": "done",
+        "x": "failed",
+        "j": "cancelled",
+    }
+    run.done("b", "b")
+    run.retry()
+    assert run.state["j"] == "skipped #2"
+    assert run.state["k"] == "pending join"
+    run.done("x", "x")
+    assert run.ended == ("completed", {"b": "b", "x": "x"})
 
 
 def test_a_retry_takes_the_way_that_a_tool_named_while_its_run_was_down() -> None:

@@ -35,6 +35,8 @@ from wfcelery.core.state import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wfcelery.core.decide import Decision
     from wfcelery.core.flow import Flow
     from wfcelery.core.values import Json
@@ -123,6 +125,10 @@ class CoreEngine:
         if isinstance(message, RetryRun):
             self.restart()  # To reopen a run the executor reads all of it.
         self._keep(rules.decide(self.flow, self.run, message, now))
+
+    def send_in_turn(self, messages: Sequence[RunMessage], now: float) -> None:
+        """Let several things happen that nobody waits for an answer to."""
+        self._keep(rules.decide_in_turn(self.flow, self.run, messages, now))
 
     def observe(self) -> Seen:
         return Seen(

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import groupby
 from random import Random
 from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from tests.model.driver import CoreEngine, Seen
+from tests.model.driver import START, CoreEngine, Seen, assert_same_run
 from tests.model.flows_strategy import compiled, random_flow
-from tests.model.game import Game, drain, move
-from wfcelery.core.messages import Broken, RunMessage
+from tests.model.game import INPUT, STARTER, Game, drain, move
+from wfcelery.core.messages import Broken, Request, RunMessage
 from wfcelery.core.state import RunStatus, StepStatus
 from wfcelery.core.validate import validate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.model.driver import Engine
 
 MESSAGES = int(os.environ.get("WFCELERY_MODEL_MESSAGES", "22000"))
@@ -44,6 +47,47 @@ def test_the_core_and_the_reference_never_differ() -> None:
 def test_random_flows_are_valid() -> None:
     for seed in range(200):
         assert validate(compiled(random_flow(seeded(seed)))) == [], seed
+
+
+class Recording(CoreEngine):
+    """An engine that remembers what it was told, and when."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[RunMessage, float]] = []
+
+    def send(self, message: RunMessage, now: float) -> None:
+        self.heard.append((message, now))
+        super().send(message, now)
+
+
+def test_messages_decided_in_turn_give_the_same_run_as_one_by_one() -> None:
+    for seed in range(SEED, SEED + 100):
+        one_by_one = Recording()
+        game = play(seed, one_by_one)
+        together = CoreEngine()
+        together.start(game.flow, INPUT, STARTER, START)
+        for now, is_request, messages in in_turns(one_by_one.heard):
+            if is_request:
+                together.send(messages[0], now)
+            else:
+                together.send_in_turn(messages, now)
+        assert_same_run(one_by_one.run, together.run, game.flow)
+        assert (together.run.seq, together.observe().steps) == (
+            one_by_one.run.seq,
+            one_by_one.observe().steps,
+        )
+        assert together.run.status is one_by_one.run.status
+        assert together.rows == one_by_one.rows, seed
+        assert {work.ref for work in together.work} <= {work.ref for work in one_by_one.work}, seed
+
+
+def in_turns(heard: list[tuple[RunMessage, float]]) -> Iterator[tuple[float, bool, list[RunMessage]]]:
+    """Put neighbours together that ask for no answer and come at the same time."""
+    for (now, request), group in groupby(
+        enumerate(heard), key=lambda each: (each[1][1], each[0] if isinstance(each[1][0], Request) else -1)
+    ):
+        yield now, request >= 0, [message for _, (message, _) in group]
 
 
 class Forgetful(CoreEngine):

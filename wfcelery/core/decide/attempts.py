@@ -101,7 +101,7 @@ def finish(
         endings.fail_run(draft, taken)
         return
     draft.move(done._replace(took=taken), "step_done", actor=actor, result=text)
-    if step.done and taken != DEAD:
+    if step.done and taken == Label.NEXT.value:
         draft.set_run("done_reached", last_done=step.name)
     draft.send(step, taken, value)
 
@@ -120,7 +120,7 @@ def pass_on(draft: Draft, attempt: Attempt) -> None:
         endings.fail_run(draft, taken)
         return
     draft.move(attempt._replace(took=taken), "step_passed_on")
-    if step.done and taken != DEAD:
+    if step.done and taken == Label.NEXT.value:
         draft.set_run("done_reached", last_done=step.name)
     draft.send(step, taken, value)
 

@@ -21,9 +21,11 @@ def reopen(draft: Draft, message: RetryRun) -> Answer:
     draft.set_run("run_reopened", actor=message.by.id, status=RunStatus.RUNNING, reopened=True)
     ended = [attempt for attempt in draft.attempts.values() if _kept_its_tokens(attempt)]
     counting = [attempt for attempt in ended if _was_counting(draft, attempt)]
+    # All is counted before the first of them may fire and send tokens of its own.
+    counted = [_counted(draft, attempt) for attempt in counting]
     undelivered = _undelivered(draft)
-    for attempt in counting:
-        _count_on(draft, attempt)
+    for following in counted:
+        count_again(draft, draft.step_of(following), following)
     for attempt in ended:
         if attempt.status is StepStatus.DONE:
             pass_on(draft, attempt)
@@ -48,14 +50,13 @@ def _undelivered(draft: Draft) -> list[Token]:
     return tokens
 
 
-def _count_on(draft: Draft, ended: Attempt) -> None:
-    """Open a join again that had not fired, with all the tokens that were sent to it until the run failed."""
+def _counted(draft: Draft, ended: Attempt) -> Attempt:
+    """Give the next attempt at a join that had not fired, with all tokens sent to it until the run failed."""
     ways = draft.flow.ways_in[ended.name]
     sources = [draft.attempts.get((edge.source, NO_ITEM)) for edge in ways]
     came = sum(source is not None and not _kept_its_tokens(source) for source in sources)
     live = sum(is_live(draft, edge) for edge in ways)
-    following = Attempt(ended.name, attempt=ended.attempt + 1, missing=len(ways) - came, live=live)
-    count_again(draft, draft.step_of(ended), following)
+    return Attempt(ended.name, attempt=ended.attempt + 1, missing=len(ways) - came, live=live)
 
 
 def _repeat(draft: Draft, ended: Attempt) -> None:
