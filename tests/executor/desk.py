@@ -11,7 +11,7 @@ from wfcelery.core.values import Json
 from wfcelery.embedded import VirtualClock
 from wfcelery.embedded.engine import new_command_id, new_run_id
 from wfcelery.embedded.mailbox import LocalMailbox
-from wfcelery.executor.batch import Asked
+from wfcelery.executor.messages import Asked
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Message, Start

@@ -18,10 +18,9 @@ from wfcelery.embedded.mailbox import LocalMailbox
 from wfcelery.embedded.pool import InlinePool, ThreadPool
 from wfcelery.embedded.waiting import Waiting, describe
 from wfcelery.errors import InvalidFlow, NotFound, Refused
-from wfcelery.executor.batch import Asked
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
-from wfcelery.executor.messages import Message, Start
+from wfcelery.executor.messages import Asked, Message, Start
 from wfcelery.store import commands, lease, runs, steps, views
 from wfcelery.store.changes import RunChange
 from wfcelery.store.commands import Command

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from wfcelery.core import decide as core
 from wfcelery.core.flow import Flow
@@ -28,8 +28,6 @@ from wfcelery.core.messages import (
     Kind,
     NewRun,
     Principal,
-    Request,
-    RetryRun,
     RunMessage,
     Signal,
     StartChild,
@@ -49,13 +47,12 @@ from wfcelery.core.state import (
     RunStatus,
     StepRef,
     StepStatus,
-    StoredSignal,
 )
-from wfcelery.errors import InvalidFlow, WfceleryError
-from wfcelery.executor import starting
-from wfcelery.executor.definitions import Definitions, fault_json
-from wfcelery.executor.messages import Broadcast, Define, Message, Retire, Start, Unreadable, text_of
-from wfcelery.store import changes, commands, dead_letters, definitions, runs, signals, steps, votes
+from wfcelery.errors import NotReachable, StoreError
+from wfcelery.executor import asking, starting
+from wfcelery.executor.definitions import Definitions
+from wfcelery.executor.messages import Asked, Message, Told, Unreadable, run_of, text_of
+from wfcelery.store import changes, commands, dead_letters, runs, signals, steps, votes
 from wfcelery.store.changes import RunChange
 
 if TYPE_CHECKING:
@@ -63,10 +60,7 @@ if TYPE_CHECKING:
 
 ENGINE = Principal("engine", Kind.SYSTEM)
 
-SIGNAL_KEPT_S = 7 * 86_400.0
-"""How long a signal by key waits for somebody to wait for it."""
-
-Asked: TypeAlias = Request | Define | Start | Broadcast | Retire
+_REPORTS = (StepDone, StepFailed, StepPostponed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +112,14 @@ class Batch:
         The order is kept for each run. What workers report about one run is decided together: a foreach with
         hundreds of items out is then copied once for all of them.
         """
-        told: dict[str, list[RunMessage]] = {}
+        told: dict[str, list[Told]] = {}
         for message in messages:
             if isinstance(message, Unreadable):
                 self.letters.append(Letter(None, text_of(message), message.reason))
             elif isinstance(message, Asked):
                 self._tell_all(told)
                 if message.command_id not in self._answered and message.command_id not in self.answers:
-                    self._answer(message, self._ask(message))
+                    self._answer(message)
                     self._follow_all()
             else:
                 told.setdefault(run_of(message) or "", []).append(message)
@@ -159,83 +153,52 @@ class Batch:
             known = self.runs.get(run_id)
         return known
 
+    def reload(self, run_id: str) -> None:
+        """Read a run again, in full; what was decided about it so far is written first."""
+        change = self.changes.pop(run_id, None)
+        if change is not None:
+            changes.write(self.conn, [change])
+        self.runs.update(self._load([run_id], full=True))
+
+    def decide(self, run: Run, message: RunMessage) -> core.Decision | None:
+        """Decide, or set the message aside: whatever a message does to `decide`, the others go on."""
+        flow = self._flow_of(run.definition_id)
+        try:
+            return core.decide(flow, run, message, self.now, self.limits)
+        except Exception as error:  # noqa: BLE001 - the one place where a message may turn out to be poison
+            reason = f"{type(error).__name__}: {error}"
+            self.letters.append(Letter(run.id, text_of(message), reason))
+            if not isinstance(message, Broken):
+                broken = self.decide(run, Broken(run.id, reason))
+                if broken is not None:
+                    self.take(run, broken)
+            return None
+
+    def take(self, before: Run | None, decision: core.Decision) -> None:
+        """Make a decision part of the batch."""
+        after = decision.run
+        self.runs[after.id] = after
+        if decision.events or decision.writes:
+            earlier = self.changes.get(after.id) or RunChange(before=before, after=after)
+            self.changes[after.id] = changes.merge(earlier, decision)
+        self._effects.extend(decision.effects)
+
     def begin(self, new: NewRun) -> Answer:
         """Begin a run whose definition is known and whose input was checked."""
         flow = self.catalogue.get(self.conn, new.definition_id).flow
         decision = core.start(flow, new, self.now, self.limits)
-        self._take(None, decision)
+        self.take(None, decision)
         return decision.answer or Answer(ok=True)
 
-    # -- requests
-
-    def _ask(self, message: Asked) -> Answer:
+    def _answer(self, message: Asked) -> None:
         try:
-            match message:
-                case Define():
-                    return self._define(message)
-                case Start():
-                    return starting.start(self, message)
-                case Broadcast():
-                    return self._broadcast(message)
-                case Retire():
-                    return self._retire(message)
-                case RetryRun():
-                    return self._retry(message)
-                case _:
-                    return self._request(message)
-        except InvalidFlow as error:
-            faults = [fault_json(fault) for fault in error.faults]
-            return Answer(ok=False, reason=str(error), code=error.code, data={"faults": faults})
-        except WfceleryError as error:
-            return Answer(ok=False, reason=str(error), code=error.code)
-
-    def _request(self, message: Request) -> Answer:
-        run = self.run(message.run_id)
-        if run is None:
-            return Answer(ok=False, reason=f"no run {message.run_id}", code="not-found")
-        decision = self._decide(run, message)
-        if decision is None:
-            reason = f"deciding it failed; see dead letters of run {run.id}"
-            return Answer(ok=False, reason=reason, code="internal")
-        answer = decision.answer or Answer(ok=True)
-        if answer.ok:
-            self._take(run, decision)
-        return answer
-
-    def _define(self, message: Define) -> Answer:
-        made = self.catalogue.define(self.conn, message.document, message.name, message.by.id, self.now)
-        return Answer(ok=True, data={"id": made.id, "name": made.name, "version": made.version})
-
-    def _retire(self, message: Retire) -> Answer:
-        found = self.catalogue.find(self.conn, message.flow)
-        definitions.delete(self.conn, found.name, found.version, now=self.now)
-        self.catalogue.forget()
-        return Answer(ok=True, data={"id": found.id, "name": found.name, "version": found.version})
-
-    def _retry(self, message: RetryRun) -> Answer:
-        self._flush(message.run_id)
-        self.runs.update(self._load([message.run_id], full=True))
-        run = self.runs.get(message.run_id)
-        if run is not None and run.key is not None and run.key_space is not None:
-            holder = starting.holder(self, run.key_space, run.key)
-            if holder not in (None, run.id):
-                return Answer(ok=False, reason=f"run {holder} is live under the key {run.key}")
-        return self._request(message)
-
-    def _broadcast(self, message: Broadcast) -> Answer:
-        reached = []
-        for run_id in signals.waiting(self.conn, message.name, message.key):
-            signal = Signal(
-                message.command_id, run_id, message.name, message.by, message.payload, message.key
-            )
-            if self._request(signal).ok:
-                reached.append(run_id)
-        if not reached:
-            kept = StoredSignal(message.command_id, message.name, message.key, message.payload)
-            signals.keep_for_key(self.conn, kept, now=self.now, expires_at=self.now + SIGNAL_KEPT_S)
-        return Answer(ok=True, data={"reached": list(reached)})
-
-    def _answer(self, message: Asked, answer: Answer) -> None:
+            answer = asking.answer(self, message)
+        except (StoreError, NotReachable):
+            raise
+        except Exception as error:  # noqa: BLE001 - a request that cannot even be refused is poison too
+            reason = f"{type(error).__name__}: {error}"
+            self.letters.append(Letter(run_of(message), text_of(message), reason))
+            answer = Answer(ok=False, reason=f"it could not be decided: {reason}", code="internal")
         given = answer.data.get("run_id")
         run_id = given if isinstance(given, str) else run_of(message)
         self.answers[message.command_id] = commands.Command(
@@ -251,14 +214,14 @@ class Batch:
 
     # -- reports and findings
 
-    def _tell_all(self, told: dict[str, list[RunMessage]]) -> None:
+    def _tell_all(self, told: dict[str, list[Told]]) -> None:
         for run_id, messages in told.items():
             for together in _without_repeats(messages):
                 self._tell(run_id, together)
                 self._follow_all()
         told.clear()
 
-    def _tell(self, run_id: str, messages: Sequence[RunMessage]) -> None:
+    def _tell(self, run_id: str, messages: Sequence[Told]) -> None:
         run = self.run(run_id)
         if run is None:
             reason = f"there is no run {run_id}"
@@ -272,18 +235,18 @@ class Batch:
             decision = core.decide_in_turn(flow, run, messages, self.now, self.limits)
         except Exception:  # noqa: BLE001 - one of them is poison: `_decide` finds out which
             for message in messages:
-                single = self._decide(run, message)
+                single = self.decide(run, message)
                 if single is not None:
-                    self._take(run, single)
-                run = self.runs[run_id]
+                    self.take(run, _without(single, ended))
+                run = self.runs.get(run_id, run)
         else:
-            self._take(run, _without(decision, ended))
+            self.take(run, _without(decision, ended))
 
-    def _ended_items(self, run: Run, messages: Iterable[RunMessage]) -> dict[Key, Attempt]:
+    def _ended_items(self, run: Run, messages: Iterable[Told]) -> dict[Key, Attempt]:
         """Bring back the rows of items that have ended, so that late reports of them meet the truth."""
         ended = {}
         for message in messages:
-            if not isinstance(message, StepDone | StepFailed | StepPostponed):
+            if not isinstance(message, _REPORTS):
                 continue
             key = (message.ref.step, message.ref.item)
             if message.ref.item == NO_ITEM or key in run.attempts:
@@ -293,25 +256,6 @@ class Batch:
             if row is not None:
                 ended[key] = row
         return ended
-
-    def _decide(self, run: Run, message: RunMessage) -> core.Decision | None:
-        """Decide, or set the message aside: whatever a message does to `decide`, the others go on."""
-        flow = self._flow_of(run.definition_id)
-        try:
-            return core.decide(flow, run, message, self.now, self.limits)
-        except Exception as error:  # noqa: BLE001 - the one place where a message may turn out to be poison
-            reason = f"{type(error).__name__}: {error}"
-            self.letters.append(Letter(run.id, text_of(message), reason))
-            self._take(run, core.decide(flow, run, Broken(run.id, reason), self.now, self.limits))
-            return None
-
-    def _take(self, before: Run | None, decision: core.Decision) -> None:
-        after = decision.run
-        self.runs[after.id] = after
-        if decision.events or decision.writes:
-            earlier = self.changes.get(after.id) or RunChange(before=before, after=after)
-            self.changes[after.id] = changes.merge(earlier, decision)
-        self._effects.extend(decision.effects)
 
     def _follow_all(self) -> None:
         while self._effects:
@@ -334,7 +278,7 @@ class Batch:
             case TellParent():
                 self._tell(effect.ended.parent.run_id, [effect.ended])
             case CancelChild():
-                self._request(Cancel("", effect.child_id, ENGINE, effect.reason))
+                asking.request(self, Cancel("", effect.child_id, ENGINE, effect.reason))
             case FindSignal():
                 self._find_signal(effect)
             case _:
@@ -366,7 +310,7 @@ class Batch:
         stored = signals.find(self.conn, effect.name, effect.key, now=self.now)
         if stored is not None and stored.id not in self._used:
             signal = Signal(stored.id, effect.run_id, effect.name, ENGINE, stored.payload, effect.key)
-            if self._request(signal).ok:
+            if asking.request(self, signal).ok:
                 self._used.append(stored.id)
 
     # -- the tables
@@ -379,36 +323,17 @@ class Batch:
     def _flow_of(self, definition_id: str) -> Flow:
         return self.catalogue.get(self.conn, definition_id).flow
 
-    def _flush(self, run_id: str) -> None:
-        """Write what was decided about one run, so that it can be read back."""
-        change = self.changes.pop(run_id, None)
-        if change is not None:
-            changes.write(self.conn, [change])
-
     def _is_ready(self, ref: StepRef) -> bool:
         attempt = self.runs[ref.run_id].attempts.get((ref.step, ref.item))
         return attempt is not None and attempt.status is StepStatus.READY and attempt.fence == ref.fence
 
 
-def run_of(message: RunMessage | Asked) -> str | None:
-    """Name the run that a message is about, if it is about one."""
-    match message:
-        case Define() | Broadcast() | Retire():
-            return None
-        case ChildEnded():
-            return message.parent.run_id
-        case _ if hasattr(message, "ref"):
-            return message.ref.run_id
-        case _:
-            return message.run_id
-
-
-def _without_repeats(messages: list[RunMessage]) -> Iterator[list[RunMessage]]:
+def _without_repeats(messages: list[Told]) -> Iterator[list[Told]]:
     """Split messages so that no two reports of one item are decided together."""
-    together: list[RunMessage] = []
+    together: list[Told] = []
     seen: set[Key] = set()
     for message in messages:
-        if isinstance(message, StepDone | StepFailed | StepPostponed) and message.ref.item != NO_ITEM:
+        if isinstance(message, _REPORTS) and message.ref.item != NO_ITEM:
             key = (message.ref.step, message.ref.item)
             if key in seen:
                 yield together

@@ -7,7 +7,19 @@ import json
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from wfcelery.core.messages import Principal, RunMessage
+from wfcelery.core.messages import (
+    ChildEnded,
+    Finding,
+    Principal,
+    Report,
+    Request,
+    StepDone,
+    StepFailed,
+    StepLost,
+    StepPostponed,
+    StepSent,
+    StepUnsent,
+)
 from wfcelery.core.values import Json
 
 
@@ -64,8 +76,26 @@ class Unreadable:
     reason: str
 
 
-Command: TypeAlias = Define | Start | Broadcast | Retire
-Message: TypeAlias = RunMessage | Command | Unreadable
+Asked: TypeAlias = Request | Define | Start | Broadcast | Retire
+"""What is answered under the id of its command."""
+
+Told: TypeAlias = Report | Finding
+"""What is taken in without an answer."""
+
+Message: TypeAlias = Asked | Told | Unreadable
+
+
+def run_of(message: Asked | Told) -> str | None:
+    """Name the run that a message is about, if it is about one."""
+    match message:
+        case Define() | Broadcast() | Retire():
+            return None
+        case ChildEnded():
+            return message.parent.run_id
+        case StepDone() | StepFailed() | StepPostponed() | StepSent() | StepUnsent() | StepLost():
+            return message.ref.run_id
+        case _:
+            return message.run_id
 
 
 def text_of(message: Message) -> str:
