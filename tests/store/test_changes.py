@@ -26,6 +26,45 @@ def test_a_run_is_read_as_it_was_decided(book: Book) -> None:
         assert runs.load(conn, book.flow_of, [run_id]) == book.runs
 
 
+NASTY = [
+    '"',
+    "\\",
+    '\\"',
+    "NULL",
+    "null",
+    "{}",
+    "{a,b}",
+    ",",
+    " ",
+    "",
+    "ä\u2028",
+    "'",
+    "%s",
+    "$1",
+    "\n\t",
+    '","',
+    "?",
+]
+
+
+@pytest.mark.parametrize("how_many", [1, 2, 40])
+def test_any_text_is_read_as_it_was_written(book: Book, how_many: int) -> None:
+    definition = book.define(CHAIN)
+    book.write([book.begun(definition, {"x": NASTY}, key=f"{n} {NASTY}") for n in range(how_many)])
+    made = []
+    for run_id, run in book.runs.items():
+        done = StepDone(book.ref(run_id, "a"), NASTY, worker=NASTY[2])
+        made.append(changes.first(run, core.decide(book.flow_of(definition), run, done, book.now)))
+    book.write(made)
+    assert book.problems() == []
+    with book.database.reading() as conn:
+        loaded = runs.load(conn, book.flow_of, list(book.runs), full=True)
+    assert {run_id: run.key for run_id, run in loaded.items()} == {
+        run_id: run.key for run_id, run in book.runs.items()
+    }
+    assert [run.results["a"] for run in loaded.values()] == [NASTY] * how_many
+
+
 def test_several_decisions_of_one_batch_become_one_change(book: Book) -> None:
     run_id = book.start(CHAIN)
     before = book.runs[run_id]
