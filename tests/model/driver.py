@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from tests.model.flows_strategy import Document, compiled
 from wfcelery.core import decide as rules
 from wfcelery.core.ids import run_id
 from wfcelery.core.messages import (
@@ -79,13 +80,14 @@ class Seen:
 class Engine(Protocol):
     """One run of one flow, driven by messages.
 
-    `passes_on`: the engine marks what it hands out as sent by itself, before `send` returns. Where it does
-    not, `StepSent` is a message like any other, and may come late.
+    `passes_on`: before `send` returns, the engine itself lets due timers act and marks what it hands out as
+    sent. Where it does not, `TimerDue` and `StepSent` are messages like any other, and may come late.
     """
 
     passes_on: bool
+    begins_at: float
 
-    def start(self, flow: Flow, value: Json, by: Principal, now: float) -> None:
+    def start(self, document: Document, value: Json, by: Principal, now: float) -> None:
         """Begin the run."""
 
     def send(self, message: RunMessage, now: float) -> None:
@@ -102,6 +104,7 @@ class CoreEngine:
     """The pure core with tables that are a dict: each restart reads the run back from its rows."""
 
     passes_on = False
+    begins_at = START
     run: Run
     flow: Flow
 
@@ -116,8 +119,8 @@ class CoreEngine:
         self.decisions = 0
         self.seen: dict[Key, StepSeen] = {}
 
-    def start(self, flow: Flow, value: Json, by: Principal, now: float) -> None:
-        self.flow = flow
+    def start(self, document: Document, value: Json, by: Principal, now: float) -> None:
+        self.flow = flow = compiled(document)
         new = NewRun(run_id=RUN_ID, definition_id="d1", version=1, input=value, by=by)
         self._keep(rules.start(flow, new, now))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.model.driver import RUN_ID, START, CoreEngine, Engine, Seen, StepSeen, Work
+from tests.model.driver import RUN_ID, CoreEngine, Engine, Seen, StepSeen, Work
 from tests.model.flows_strategy import Document, compiled
 from tests.model.reference import Reference
 from wfcelery.core.messages import (
@@ -56,15 +56,16 @@ class Game:
     """A run under way, with the messages that were sent so far."""
 
     def __init__(self, document: Document, engine: Engine | None = None, value: Json = INPUT) -> None:
+        self.document = document
         self.flow = compiled(document)
         self.engine: Engine = CoreEngine() if engine is None else engine
-        self.now = START
+        self.now = self.engine.begins_at
         self.sent: list[RunMessage] = []
         self.unsent: list[StepRef] = []
         self.work: list[Work] = []
         self.children: list[StepRef] = []
         self.numbers = 0
-        self.engine.start(self.flow, value, STARTER, self.now)
+        self.engine.start(document, value, STARTER, self.now)
         self.reference = Reference(self.flow, RUN_ID, value, STARTER.id, self.now)
         self.compare()
 
@@ -73,7 +74,18 @@ class Game:
         self.sent.append(message)
         self.engine.send(message, self.now)
         self.reference.send(message, self.now)
+        if self.engine.passes_on:
+            self.ring()
         self.compare()
+
+    def ring(self) -> None:
+        """Let the timers of the reference act that are due, as an engine does that looks at the clock itself."""
+        while self.reference.is_live and not self.reference.held:
+            due = [(key, attempt) for due_at, key, attempt in self.timers() if due_at <= self.now]
+            if not due:
+                return
+            for (step, item), attempt in due:
+                self.reference.send(TimerDue(RUN_ID, step, item, attempt), self.now)
 
     def compare(self) -> None:
         """Hold what is to be seen of the engine against the reference."""

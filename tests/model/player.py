@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.model.driver import RUN_ID, START, Engine, Seen
-from tests.model.flows_strategy import Document, Steps, compiled
+from tests.model.driver import RUN_ID, Engine, Seen
+from tests.model.flows_strategy import Document, Steps
 from wfcelery.core.messages import Principal, RunMessage, StepDone, StepFailed, StepSent, TimerDue
 from wfcelery.core.state import Error, RunStatus, StepStatus
 
@@ -49,21 +49,16 @@ class Player:
         self.engine = engine
         self.random = random
         self.repeats = repeats
-        self.now = START
+        self.now = self.began = engine.begins_at
         self.said: list[RunMessage] = []
         self.marked = 0
         self.answered: set[int] = set()
-        document = {
-            "name": "t",
-            "start": next(iter(topology.steps)),
-            "steps": topology.steps,
-            **topology.header,
-        }
-        self.flow = compiled(document)
+        start = next(iter(topology.steps))
+        self.document: Document = {"name": "t", "start": start, "steps": topology.steps, **topology.header}
 
     def play(self) -> Seen:
         """Go on until nothing is left to happen."""
-        self.engine.start(self.flow, {"n": 3}, Principal("starter"), self.now)
+        self.engine.start(self.document, {"n": 3}, Principal("starter"), self.now)
         seen = self.engine.observe()
         while self.go_on(seen):
             if self.said and self.random.random() < self.repeats:

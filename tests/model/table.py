@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.model.driver import RUN_ID, START, CoreEngine
-from tests.model.flows_strategy import Steps, compiled
+from tests.model.flows_strategy import Steps
 from wfcelery.core import decide as rules
 from wfcelery.core.messages import (
     Cancel,
@@ -44,8 +44,8 @@ class Table(CoreEngine):
         super().__init__()
         self.now = START
         self.last: Decision
-        self.flow = compiled({"name": "f", "start": next(iter(steps)), "steps": steps, **header})
-        self.start(self.flow, value, STARTER, self.now)
+        document = {"name": "f", "start": next(iter(steps)), "steps": steps, **header}
+        self.start(document, value, STARTER, self.now)
 
     def _keep(self, decision: Decision) -> None:
         super()._keep(decision)

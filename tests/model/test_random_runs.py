@@ -66,7 +66,7 @@ def test_messages_decided_in_turn_give_the_same_run_as_one_by_one() -> None:
         one_by_one = Recording()
         game = play(seed, one_by_one)
         together = CoreEngine()
-        together.start(game.flow, INPUT, STARTER, START)
+        together.start(game.document, INPUT, STARTER, START)
         for now, is_request, messages in in_turns(one_by_one.heard):
             if is_request:
                 together.send(messages[0], now)
