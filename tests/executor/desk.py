@@ -96,7 +96,9 @@ class Desk:
 
     def take(self, step: str, item: int = -1) -> Dispatch:
         """Take the step that was handed over last under this name."""
-        return next(each for each in reversed(self.out.sent) if (each.ref.step, each.ref.item) == (step, item))
+        return next(
+            each for each in reversed(self.out.sent) if (each.ref.step, each.ref.item) == (step, item)
+        )
 
     def done(self, step: str, result: Json = None, item: int = -1, event: str | None = None) -> Report:
         """Report that a step went well."""

@@ -11,7 +11,12 @@ from wfcelery.executor.messages import Broadcast, Define, Start
 
 
 def each(**more: Json) -> Json:
-    foreach: dict[str, Json] = {"items": "{{input.items}}", "tool": "echo", "args": {"value": "{{item}}"}, **more}
+    foreach: dict[str, Json] = {
+        "items": "{{input.items}}",
+        "tool": "echo",
+        "args": {"value": "{{item}}"},
+        **more,
+    }
     return {"name": "each", "start": "work", "steps": {"work": {"foreach": foreach, "done": True}}}
 
 
@@ -242,7 +247,12 @@ def test_a_quorum_counts_people_and_one_deny_denies(desk: Desk) -> None:
 
 
 def test_a_gate_that_nobody_answers_is_escalated_once_and_then_denied(desk: Desk) -> None:
-    approval: Json = {"approvers": ["bob"], "timeout_s": 60, "on_timeout": "escalate", "escalate_to": ["carl"]}
+    approval: Json = {
+        "approvers": ["bob"],
+        "timeout_s": 60,
+        "on_timeout": "escalate",
+        "escalate_to": ["carl"],
+    }
     run = desk.start({"name": "g", "start": "ask", "steps": {"ask": {"approval": approval, "done": True}}})
     desk.clock.advance(60)
     desk.tell()
@@ -257,9 +267,7 @@ def test_a_gate_that_nobody_answers_is_escalated_once_and_then_denied(desk: Desk
 
 
 def test_many_starts_in_one_batch_are_all_answered(desk: Desk) -> None:
-    requests = [
-        Start(f"c{n}", new_run_id(desk.clock.now()), CHILD, {"n": n}, ANN) for n in range(50)
-    ]
+    requests = [Start(f"c{n}", new_run_id(desk.clock.now()), CHILD, {"n": n}, ANN) for n in range(50)]
     desk.tell(*requests)
     assert len(desk.out.sent) == 50
     desk.tell(*(StepDone(step.ref, 0) for step in desk.out.sent))

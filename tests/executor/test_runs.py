@@ -89,7 +89,9 @@ def test_a_live_key_gives_the_first_run_and_is_free_when_it_has_ended(desk: Desk
     flow = {**CHAIN, "key": "{{input.x}}"}  # type: ignore[dict-item]
     first = desk.start(flow, {"x": "A7"})
     assert desk.start(flow, {"x": "A7"}) == first
-    refused = desk.ask(Start("c9", new_run_id(desk.clock.now()), flow, {"x": "A7"}, ANN, refuse_conflict=True))
+    refused = desk.ask(
+        Start("c9", new_run_id(desk.clock.now()), flow, {"x": "A7"}, ANN, refuse_conflict=True)
+    )
     assert (refused.ok, refused.reason) == (False, f"run {first} is live under the key A7")
     desk.done("a", 1)
     desk.done("b", 1)
@@ -142,7 +144,11 @@ def test_a_step_that_kills_its_worker_each_time_ends_as_failed(desk: Desk) -> No
 
 
 def test_on_lost_hold_parks_the_step_for_a_person(desk: Desk) -> None:
-    flow: Json = {"start": "pay", "steps": {"pay": {"tool": "echo", "on_lost": "hold", "done": True}}, "name": "pay"}
+    flow: Json = {
+        "start": "pay",
+        "steps": {"pay": {"tool": "echo", "on_lost": "hold", "done": True}},
+        "name": "pay",
+    }
     run = desk.start(flow)
     desk.tell(StepLost(desk.take("pay").ref))
     assert desk.run(run)["status"] == "paused"
@@ -204,7 +210,11 @@ def test_a_denied_gate_cancels_the_run_and_cannot_be_revived(desk: Desk) -> None
         "cancelled",
         {"type": "denied", "message": "ask was denied by bob: too much"},
     )
-    for request in (Decide("c2", run, "ask", approve=True, by=BOB), RetryRun("c3", run, BOB), Resume("c4", run, BOB)):
+    for request in (
+        Decide("c2", run, "ask", approve=True, by=BOB),
+        RetryRun("c3", run, BOB),
+        Resume("c4", run, BOB),
+    ):
         assert not desk.ask(request).ok
     assert desk.out.sent == []
 

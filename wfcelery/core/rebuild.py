@@ -132,7 +132,7 @@ def _take_in(loop: Loop, action: Foreach, row: Row) -> Loop:
     attempt = row.attempt
     value: Json = row.result
     if attempt.status is StepStatus.FAILED and attempt.attempt >= loop.again.get(attempt.item, 1):
-        error = attempt.error or Error("failed", "")
+        error = attempt.error or Error("internal", "failed without a reason")
         if action.on_item_error is OnItemError.FAIL:
             return loop.with_error(attempt.item, error)
         value = failure_value(error)

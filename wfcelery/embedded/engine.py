@@ -172,6 +172,11 @@ class Engine:
             raise NotFound("run", run_id)
         return found
 
+    def events(self, run_id: str, after: int = 0) -> list[dict[str, Json]]:
+        """List the events of a run after the one with that number."""
+        with self.database.reading() as conn:
+            return views.events(conn, run_id, after_seq=after)
+
     def _observe(self, changes: Sequence[RunChange]) -> None:
         for change in changes:
             run = change.after
