@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import func, literal, select, tuple_
 
 from wfcelery.core.state import NO_ITEM
 from wfcelery.core.values import canonical
@@ -91,7 +91,7 @@ def runs(
         query = query.where(func.replace(_runs.tags, canonical(tag), "") != _runs.tags)
     if before is not None:
         last = select(_runs.created_at).where(_runs.id == before).scalar_subquery()
-        query = query.where(or_(_runs.created_at < last, and_(_runs.created_at == last, _runs.id < before)))
+        query = query.where(tuple_(_runs.created_at, _runs.id) < tuple_(last, literal(before)))
     newest = query.order_by(_runs.created_at.desc(), _runs.id.desc()).limit(limit)
     return [_shown(row) for row in conn.execute(newest).mappings()]
 
