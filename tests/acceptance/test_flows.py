@@ -14,7 +14,17 @@ from tests.cli.calling import ROOT, process
 FLOWS = sorted(path for path in (ROOT / "flows").iterdir() if path.suffix in {".yaml", ".json"})
 EXIT_CODES = {"completed": 0, "failed": 1, "cancelled": 1, "paused": 6}
 EXPECTED = {
-    *("approval", "branch", "first_wins", "foreach", "hello", "parallel_join", "research", "retry", "subflow"),
+    *(
+        "approval",
+        "branch",
+        "first_wins",
+        "foreach",
+        "hello",
+        "parallel_join",
+        "research",
+        "retry",
+        "subflow",
+    ),
     "subflow_child",
 }
 

@@ -45,7 +45,7 @@ EFFECTS = {*("c1", "c2", "c3", "c4", "c5", "p1", "p2", "p3", "p4", "meet", "trip
 
 def test_every_effect_is_there_and_repeated_only_where_it_was_under_way(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(1_000_000)
-    story = Story(tmp_path, random.Random(seed))
+    story = Story(tmp_path, random.Random(seed))  # noqa: S311 - dice, no secrets
     while story.kills < KILLS:
         story.live_and_die()
     said = story.live()
@@ -142,7 +142,7 @@ class Story:
 
 
 def without_reason(lines: list[dict[str, Any]], killed: set[int]) -> list[dict[str, Any]]:
-    """List the beginnings that follow another of the same step which neither failed nor died with its process."""
+    """List the beginnings after another of the same step that neither failed nor died with its process."""
     found = []
     earlier: dict[str, dict[str, Any]] = {}
     failed: set[tuple[str, int]] = set()

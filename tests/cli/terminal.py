@@ -23,11 +23,11 @@ TIMEOUT_S = 30.0
 
 
 class Terminal:
-    """`wfcelery ARGS` on a terminal of 24 lines and `columns` columns; stdout goes to a pipe."""
+    """`wfcelery ARGS` on a terminal of 24 lines and 100 columns; stdout goes to a pipe."""
 
-    def __init__(self, *args: str, cwd: Path, columns: int = 100, **more: str) -> None:
+    def __init__(self, *args: str, cwd: Path, **more: str) -> None:
         self._main, side = pty.openpty()
-        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         self.process = subprocess.Popen(
             [WFCELERY, *args],
             cwd=cwd,
@@ -38,7 +38,7 @@ class Terminal:
             text=True,
             # A session of its own with this terminal, so that Ctrl-C reaches it as from a keyboard.
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - one call, no locks
         )
         os.close(side)
         self.shown = ""

@@ -26,7 +26,10 @@ def test_text_json_and_files_come_together_and_the_later_wins(tmp_path: Path) ->
         ("=x", "-i =x: has no key; write key=text or key:=json"),
         (":=1", "-i :=1: has no key; write key=text or key:=json"),
         ("a:=", "-i a: is not JSON: Expecting value: line 1 column 1 (char 0)"),
-        ("a:={'x': 1}", "-i a: is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (
+            "a:={'x': 1}",
+            "-i a: is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        ),
         ("a:=NaN", "-i a: is not JSON: NaN is not a JSON value"),
         ('a:={"x": 1, "x": 2}', "-i a: is not JSON: the key 'x' stands twice"),
         ("a:=99999999999999999999", "-i a: is an integer beyond 64 bits; write it as text"),

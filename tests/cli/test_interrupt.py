@@ -78,7 +78,9 @@ def test_a_run_that_was_killed_goes_on_where_it_was(folder: Path) -> None:
 
 def test_a_database_that_somebody_else_writes_to_is_refused_with_exit_4(folder: Path) -> None:
     run = napping(folder)
-    sentence = "wfcelery: another executor is at work on this database; use it, or name another with --database\n"
+    sentence = (
+        "wfcelery: another executor is at work on this database; use it, or name another with --database\n"
+    )
     for command in (["run", "slow.yaml", "-i", "seconds:=0"], ["define", "slow.yaml"]):
         said = process(*command, cwd=folder)
         assert (said.code, said.out, said.err) == (4, "", sentence)

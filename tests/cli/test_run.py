@@ -48,8 +48,14 @@ def only_id(capsys: pytest.CaptureFixture[str]) -> str:
     return call(capsys, "ps", "-o", "ids").out.strip()
 
 
-def test_a_completed_run_prints_its_output_and_exits_0(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flow = write(here, "hello.yaml", "start: greet\nsteps: {greet: {tool: echo, args: {hi: '{{input.name}}'}, done: true}}\n")
+def test_a_completed_run_prints_its_output_and_exits_0(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = write(
+        here,
+        "hello.yaml",
+        "start: greet\nsteps: {greet: {tool: echo, args: {hi: '{{input.name}}'}, done: true}}\n",
+    )
     said = call(capsys, "run", flow, "-i", "name=Ann")
     assert (said.code, json.loads(said.out)) == (0, {"hi": "Ann"})
     lines = said.err.splitlines()
@@ -59,7 +65,9 @@ def test_a_completed_run_prints_its_output_and_exits_0(here: Path, capsys: pytes
     assert (here / ".wfcelery" / "wfcelery.db").exists()
 
 
-def test_as_json_stdout_is_one_document_whatever_tools_print(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_json_stdout_is_one_document_whatever_tools_print(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(
         here,
         "noisy.py",
@@ -92,7 +100,9 @@ def test_a_failed_run_says_why_and_exits_1(here: Path, capsys: pytest.CaptureFix
     assert said.err == "✗ failed: ToolError: step break failed: no luck\n"
 
 
-def test_without_a_terminal_a_gate_stops_the_run_with_exit_6(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_a_gate_stops_the_run_with_exit_6(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = call(capsys, "run", write(here, "g.yaml", GATED), "-q", "--user", "bo")
     assert (said.code, said.out) == (6, "")
     run_id = only_id(capsys)
@@ -141,7 +151,9 @@ def test_a_signal_can_be_given_beforehand(here: Path, capsys: pytest.CaptureFixt
     assert (said.code, json.loads(said.out)) == (0, {"sum": 3})
 
 
-def test_a_gate_inside_a_sub_flow_is_found_and_answered(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gate_inside_a_sub_flow_is_found_and_answered(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(here, "gated.yaml", GATED)
     parent = write(here, "p.yaml", "start: a\nsteps: {a: {flow: {name: gated}, done: true}}\n")
     waits = call(capsys, "run", parent)
@@ -153,7 +165,9 @@ def test_a_gate_inside_a_sub_flow_is_found_and_answered(here: Path, capsys: pyte
     assert (said.code, json.loads(said.out)) == (0, {"paid": 7})
 
 
-def test_a_changed_sub_flow_beside_the_file_is_used_at_once(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_sub_flow_beside_the_file_is_used_at_once(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     child = "start: a\nsteps: {{a: {{tool: echo, args: {{value: {value}}}, done: true}}}}\n"
     parent = write(here, "p.yaml", "start: a\nsteps: {a: {flow: {name: child}, done: true}}\n")
     for value in (1, 2):
@@ -167,8 +181,10 @@ def test_flows_that_call_one_another_are_refused(here: Path, capsys: pytest.Capt
     said = call(capsys, "run", "a.yaml")
     assert (said.code, said.err) == (
         2,
-        "wfcelery: the flow has 1 fault\n"
-        "b.yaml: these flows call one another: a.yaml → b.yaml → a.yaml [subflow-cycle]\n",
+        (
+            "wfcelery: the flow has 1 fault\n"
+            "b.yaml: these flows call one another: a.yaml → b.yaml → a.yaml [subflow-cycle]\n"
+        ),
     )
     assert not (here / ".wfcelery").exists()
 
@@ -216,15 +232,19 @@ def test_other_runs_in_the_database_are_left_alone(here: Path, capsys: pytest.Ca
         (
             ["nope"],
             3,
-            "wfcelery: no definition nope; and no file of that name; a flow is a .yaml or .json file, or is kept by "
-            "`wfcelery define`\n",
+            (
+                "wfcelery: no definition nope; and no file of that name; a flow is a .yaml or .json file, "
+                "or is kept by `wfcelery define`\n"
+            ),
         ),
         (["f.yaml", "-i", "x"], 2, "wfcelery: -i x: is no input; write key=text, key:=json or @file.json\n"),
         (
             ["--resume", "0" * 26],
             5,
-            "wfcelery: database .wfcelery/wfcelery.db is out of reach: there is no such file; "
-            "`wfcelery run` makes it, --database names another\n",
+            (
+                "wfcelery: database .wfcelery/wfcelery.db is out of reach: there is no such file; "
+                "`wfcelery run` makes it, --database names another\n"
+            ),
         ),
         (
             ["f.yaml", "--database", "mysql://x"],
@@ -246,8 +266,10 @@ def test_tools_that_cannot_be_imported_are_named(here: Path, capsys: pytest.Capt
     said = call(capsys, "run", write(here, "f.yaml", FAILING), "--tools", "no_such_module")
     assert (said.code, said.err) == (
         2,
-        "wfcelery: setting WFCELERY_TOOLS: module `no_such_module` cannot be imported: "
-        "ModuleNotFoundError: No module named 'no_such_module'\n",
+        (
+            "wfcelery: setting WFCELERY_TOOLS: module `no_such_module` cannot be imported: "
+            "ModuleNotFoundError: No module named 'no_such_module'\n"
+        ),
     )
 
 
@@ -258,13 +280,17 @@ def test_an_input_that_does_not_fit_exits_2(here: Path, capsys: pytest.CaptureFi
     assert said.err.startswith("wfcelery: the input does not fit f: ")
 
 
-def test_the_faults_of_a_flow_are_told_with_their_lines(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_faults_of_a_flow_are_told_with_their_lines(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     flow = write(here, "f.yaml", "start: a\nsteps:\n  a: {tool: ecko, done: true}\n")
     said = call(capsys, "run", flow)
     assert (said.code, said.err) == (
         2,
-        "wfcelery: the flow has 1 fault\n"
-        "f.yaml:3:7: there is no tool `ecko` [unknown-tool] (did you mean `echo`?)\n",
+        (
+            "wfcelery: the flow has 1 fault\n"
+            "f.yaml:3:7: there is no tool `ecko` [unknown-tool] (did you mean `echo`?)\n"
+        ),
     )
 
 

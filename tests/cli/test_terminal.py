@@ -1,4 +1,4 @@
-"""`wfcelery run` in front of a person: gates are asked while the run goes on, progress is redrawn in place."""
+"""`wfcelery run` in front of a person: gates are asked while it goes on, progress is redrawn in place."""
 
 from __future__ import annotations
 

@@ -36,33 +36,30 @@ def graph(*, what: str, mermaid: bool, database: str | None) -> None:
     """
     from wfcelery.cli.graph_mermaid import mermaid as as_mermaid
     from wfcelery.cli.graph_tree import tree
-    from wfcelery.cli.symbols import kind_of_status, sign, signs_for, wants_colour
+    from wfcelery.cli.run_standing import Standing, standing
+    from wfcelery.cli.symbols import sign, signs_for, wants_colour
 
-    settings = settings_of(database=database)
-    flow, statuses, tallies = _found(what, settings)
+    flow, run = _found(what, settings_of(database=database))
+    stands = Standing() if run is None else standing(flow, run)
     signs, colour = signs_for(sys.stdout), wants_colour(sys.stdout)
 
     def mark(step: str) -> str:
-        if statuses is None:
+        if run is None:
             return signs.step
-        drawn = sign(signs, kind_of_status(statuses.get(step, "pending")), colour=colour)
-        return f"{drawn} {tallies[step]}" if step in tallies else drawn
+        drawn = sign(signs, stands.kinds.get(step, "waiting"), colour=colour)
+        return f"{drawn} {stands.tallies[step]}" if step in stands.tallies else drawn
 
     if mermaid:
-        marks = (
-            None
-            if statuses is None
-            else {name: sign(signs, kind_of_status(s)) for name, s in statuses.items()}
-        )
-        click.echo(as_mermaid(flow, statuses, marks))
+        marks = {name: sign(signs, kind) for name, kind in stands.kinds.items()}
+        click.echo(as_mermaid(flow, stands.statuses, marks))
         return
     click.echo(flow.name)
     for line in tree(flow, signs, mark):
         click.echo(line)
 
 
-def _found(what: str, settings: Settings) -> tuple[Flow, dict[str, str] | None, dict[str, str]]:
-    """Give the flow, and for a run the status of each step and the tally of each foreach."""
+def _found(what: str, settings: Settings) -> tuple[Flow, Mapping[str, Json] | None]:
+    """Give the flow, and the run if it is one."""
     from wfcelery.cli.files import faults_in, is_file_name, read_flow
     from wfcelery.core import ids
     from wfcelery.core.document import compile_flow
@@ -70,7 +67,7 @@ def _found(what: str, settings: Settings) -> tuple[Flow, dict[str, str] | None, 
     if is_file_name(what):
         file = read_flow(Path(what))
         with faults_in(file.path):
-            return compile_flow(file.data, place=file.place, name=file.name), None, {}
+            return compile_flow(file.data, place=file.place, name=file.name), None
     from wfcelery.cli.database import reading
     from wfcelery.core.limits import DEFAULT
     from wfcelery.errors import NotFound
@@ -82,7 +79,7 @@ def _found(what: str, settings: Settings) -> tuple[Flow, dict[str, str] | None, 
         run = views.run(conn, what) if ids.is_run_id(what) else None
         if run is None:
             try:
-                return definitions.find(conn, what).flow, None, {}
+                return definitions.find(conn, what).flow, None
             except NotFound:
                 if not ids.is_run_id(what):
                     raise
@@ -91,20 +88,4 @@ def _found(what: str, settings: Settings) -> tuple[Flow, dict[str, str] | None, 
         first = views.events(conn, what, limit=1)[0]["data"]
         definition = str(first["definition"]) if isinstance(first, Mapping) else ""
         flow = definitions.get(conn, definition).flow
-    return flow, *_statuses(run)
-
-
-def _statuses(run: Mapping[str, Json]) -> tuple[dict[str, str], dict[str, str]]:
-    statuses: dict[str, str] = {}
-    items: dict[str, dict[int, str]] = {}
-    steps = run["steps"]
-    for step in steps if isinstance(steps, list) else []:
-        if step["item"] is None:
-            statuses[step["name"]] = step["status"]
-        else:
-            items.setdefault(step["name"], {})[step["item"]] = step["status"]
-    tallies = {
-        name: f"{sum(status == 'done' for status in each.values())}/{len(each)}"
-        for name, each in items.items()
-    }
-    return statuses, tallies
+    return flow, run

@@ -146,7 +146,7 @@ class Progress:
         return None
 
     def _path(self, run: Run) -> str | None:
-        """Say what stands before the names of a run's steps; None for items of a foreach, which are counted."""
+        """Say what stands before the names of a run's steps; None for items: they are counted."""
         if run.id not in self._paths:
             parent = run.parent
             above = self._paths.get(parent.run_id) if parent is not None else None

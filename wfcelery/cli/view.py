@@ -6,7 +6,9 @@ import shutil
 import threading
 import time
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Final, Protocol, TextIO
 
 from wfcelery.cli.progress import Line
@@ -132,13 +134,12 @@ class Live:
 
 def cut(text: str, width: int) -> str:
     """Cut text to what fits `width` columns: some characters take two, control characters are left out."""
-    kept: list[str] = []
-    used = 0
-    for character in text:
-        if not character.isprintable():
-            continue
-        used += 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        if used > width:
-            return "".join(kept[: max(0, width - 1)]) + "…"
-        kept.append(character)
-    return "".join(kept)
+    shown = "".join(filter(str.isprintable, text))
+    if sum(map(_columns, shown)) <= width:
+        return shown
+    used = list(accumulate(map(_columns, shown)))
+    return shown[: bisect_right(used, width - 1)] + "…"
+
+
+def _columns(character: str) -> int:
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -1,0 +1,56 @@
+"""How each step of a run stands, from the run as JSON: its status, its sign, and the tally of a foreach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wfcelery.cli.symbols import kind_of_status
+from wfcelery.core.flow import Call, Flow, Foreach, Gate, Step, SubFlow, Wait
+from wfcelery.core.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """By step: the status of its newest attempt, the kind of its sign, how many items are done."""
+
+    statuses: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    tallies: dict[str, str] = field(default_factory=dict)
+
+
+def standing(flow: Flow, run: Mapping[str, Json]) -> Standing:
+    """Say how the steps of `run` stand; those that have no row are left out."""
+    found = Standing()
+    done: dict[str, int] = {}
+    totals: dict[str, int] = {}
+    steps: Any = run["steps"]
+    for row in steps:
+        name = row["name"]
+        if row["item"] is None:
+            found.statuses[name] = row["status"]
+            found.kinds[name] = _kind(flow.steps[name], row)
+            if isinstance(flow.steps[name].action, Foreach) and isinstance(row["args"], Mapping):
+                totals[name] = len(row["args"].get("items", ()))
+        elif row["status"] == "done":
+            done[name] = done.get(name, 0) + 1
+    found.tallies.update({name: f"{done.get(name, 0)}/{total}" for name, total in totals.items()})
+    return found
+
+
+def _kind(step: Step, row: Mapping[str, Json]) -> str:
+    """Name the sign of a row. A pending one without arguments has not begun: it is a join that counts."""
+    if row["status"] != "pending":
+        return kind_of_status(str(row["status"]))
+    if row["due_at"] is not None and not isinstance(step.action, (Gate, Wait)):
+        return "timer"
+    match step.action:
+        case _ if row["args"] is None:
+            return "waiting"
+        case Gate() | Wait() | Call():
+            return "gate"
+        case Foreach() | SubFlow():
+            return "running"
+        case _:
+            return "waiting"
