@@ -86,6 +86,7 @@ class Engine(Protocol):
 
     passes_on: bool
     begins_at: float
+    run_id: str
 
     def start(self, document: Document, value: Json, by: Principal, now: float) -> None:
         """Begin the run."""
@@ -105,6 +106,7 @@ class CoreEngine:
 
     passes_on = False
     begins_at = START
+    run_id = RUN_ID
     run: Run
     flow: Flow
 

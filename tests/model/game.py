@@ -66,7 +66,7 @@ class Game:
         self.children: list[StepRef] = []
         self.numbers = 0
         self.engine.start(document, value, STARTER, self.now)
-        self.reference = Reference(self.flow, RUN_ID, value, STARTER.id, self.now)
+        self.reference = Reference(self.flow, self.engine.run_id, value, STARTER.id, self.now)
         self.compare()
 
     def send(self, message: RunMessage) -> None:
@@ -79,7 +79,7 @@ class Game:
         self.compare()
 
     def ring(self) -> None:
-        """Let the timers of the reference act that are due, as an engine does that looks at the clock itself."""
+        """Let the timers of the reference act that are due, as an engine does that looks at the clock."""
         while self.reference.is_live and not self.reference.held:
             due = [(key, attempt) for due_at, key, attempt in self.timers() if due_at <= self.now]
             if not due:
