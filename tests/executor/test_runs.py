@@ -239,6 +239,19 @@ def test_a_held_run_sends_nothing_and_its_timers_act_on_resume(desk: Desk) -> No
     assert [each.ref.step for each in desk.out.sent] == ["a", "b"]
 
 
+def test_a_timer_that_ran_out_while_the_run_was_held_acts_on_resume(desk: Desk) -> None:
+    run = desk.start(
+        {"name": "d", "start": "a", "steps": {"a": {"delay": 60, "next": "b"}, "b": {"done": True}}}
+    )
+    desk.ask(Hold("c1", run, BOB))
+    desk.clock.advance(600)
+    desk.tell()
+    assert desk.states(run) == {"a": "pending"}
+    desk.ask(Resume("c2", run, BOB))
+    desk.tell()
+    assert desk.run(run)["status"] == "completed"
+
+
 def test_cancel_stops_what_has_not_begun_and_records_what_still_runs(desk: Desk) -> None:
     run = desk.start(CHAIN, {"x": 1})
     assert desk.ask(Cancel("c1", run, BOB, "no need")).ok

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
-from wfcelery.core.messages import Answer, Request, RetryRun, Signal
-from wfcelery.core.state import StoredSignal
+from wfcelery.core import values
+from wfcelery.core.limits import Limits
+from wfcelery.core.messages import Answer, Principal, Request, RetryRun, Signal
+from wfcelery.core.state import Error, StoredSignal
 from wfcelery.errors import InvalidFlow, NotReachable, StoreError, WfceleryError
 from wfcelery.executor import starting
 from wfcelery.executor.definitions import fault_json
@@ -22,6 +25,7 @@ SIGNAL_KEPT_S = 7 * 86_400.0
 def answer(batch: Batch, message: Asked) -> Answer:
     """Do what is asked, or say why not; whatever is wrong with a request is an answer, not an error."""
     try:
+        _check(message, batch.limits)
         match message:
             case Define():
                 return _define(batch, message)
@@ -42,6 +46,15 @@ def answer(batch: Batch, message: Asked) -> Answer:
         return Answer(ok=False, reason=str(error), code=error.code, data={"faults": faults})
     except WfceleryError as error:
         return Answer(ok=False, reason=str(error), code=error.code)
+
+
+def _check(message: Asked, limits: Limits) -> None:
+    """Refuse what the tables cannot hold; documents are checked as flows, with codes of their own."""
+    for field in dataclasses.fields(message):
+        value = getattr(message, field.name)
+        if field.name not in ("flow", "document") or isinstance(value, str):
+            plain = dataclasses.asdict(value) if isinstance(value, Principal | Error) else value
+            values.check(plain, field.name, max_bytes=limits.payload_bytes)
 
 
 def request(batch: Batch, message: Request) -> Answer:

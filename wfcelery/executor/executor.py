@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import StepSent
+from wfcelery.core.messages import Broken, StepSent
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.batch import Batch, Letter
 from wfcelery.executor.definitions import Definitions
-from wfcelery.executor.messages import Message, text_of
+from wfcelery.executor.messages import Message, Start, Unreadable, run_of, text_of
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
 from wfcelery.store import dead_letters, steps
 from wfcelery.store.changes import RunChange
@@ -98,17 +98,21 @@ class Executor:
         return len(messages)
 
     def _commit_alone(self, message: Message) -> None:
+        """Write one message; one that cannot be written is set aside, and its run fails."""
         try:
             self._commit([message], timers=False)
         except (LostLease, NotReachable):
             raise
         except StoreError as error:
             self._forget()
+            run_id = None if isinstance(message, Unreadable) else run_of(message)
             with self._database.transaction() as conn:
                 self._lease.check(conn)
                 dead_letters.put(
-                    conn, at=self._clock.now(), run_id=None, message=text_of(message), error=str(error)
+                    conn, at=self._clock.now(), run_id=run_id, message=text_of(message), error=str(error)
                 )
+            if run_id is not None and not isinstance(message, Broken | Start):
+                self._commit_alone(Broken(run_id, f"a message could not be written: {error}"))
 
     def _commit(self, messages: Sequence[Message], *, timers: bool) -> None:
         now = self._clock.now()
@@ -147,6 +151,8 @@ class Executor:
                 found = steps.next_due(conn, self._only)
             self._next_due = now if more else NEVER if found is None else max(found, now)
         for change in batch.changes.values():
+            if change.before is not None and change.before.held and not change.after.held:
+                self._next_due = now
             for write in change.writes.values():
                 if write.after.due_at is not None:
                     self._next_due = min(self._next_due, write.after.due_at)

@@ -25,7 +25,7 @@ def start(batch: Batch, message: Start) -> Answer:
     """Begin the run, or find the one that this request, or its key, has begun before."""
     if not ids.is_run_id(message.run_id):
         raise InvalidInput("run_id", f"{message.run_id!r} is not the id of a run")
-    given = values.check(message.input, "input", max_bytes=batch.limits.payload_bytes)
+    given = values.check(message.input, "input")
     defined = _defined(batch, message)
     reason = objection(defined.flow, given)
     if reason is not None:

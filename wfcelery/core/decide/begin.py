@@ -275,7 +275,10 @@ def _moment(value: Json) -> float:
         raise InvalidInput("until", f"must be a time like 2030-01-31T09:00:00Z, not {value!r}")
     if moment.tzinfo is None:
         raise InvalidInput("until", f"must say its zone, as in {value}Z or {value}+02:00")
-    return moment.astimezone(UTC).timestamp()
+    try:
+        return moment.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise InvalidInput("until", f"must lie between the years 1 and 9999 in UTC, not {value!r}") from None
 
 
 def _open_loop(draft: Draft, foreach: Foreach, attempt: Attempt, value: Json) -> None:
