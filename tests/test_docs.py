@@ -73,12 +73,9 @@ def test_every_type_of_error_that_the_engine_gives_a_step_or_run_is_documented()
 
 def test_every_link_between_the_pages_leads_somewhere() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "bench").glob("*.md")]
-    broken = []
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            if not (page.parent / target).exists():
-                broken.append(f"{page.name}: {target}")
-    assert broken == []
+    link = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+    links = [(page, target) for page in pages for target in link.findall(page.read_text())]
+    assert [target for page, target in links if not (page.parent / target).exists()] == []
 
 
 def test_every_document_is_reached_from_the_readme() -> None:

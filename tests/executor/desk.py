@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from wfcelery.core.limits import DEFAULT, Limits
 from wfcelery.core.messages import Dispatch, Principal, Report, StepDone, StepFailed
 from wfcelery.core.state import Error, StepRef
 from wfcelery.core.values import Json
 from wfcelery.embedded import VirtualClock
 from wfcelery.embedded.engine import new_command_id, new_run_id
 from wfcelery.embedded.mailbox import LocalMailbox
-from wfcelery.executor.messages import Asked
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
-from wfcelery.executor.messages import Message, Start
-from wfcelery.core.flow import Flow
-from wfcelery.core.limits import DEFAULT, Limits
+from wfcelery.executor.messages import Asked, Message, Start
 from wfcelery.store import check, commands, lease, views
 from wfcelery.store.commands import Command
 from wfcelery.store.database import open_database
@@ -70,8 +69,7 @@ class Desk:
     def problems(self) -> list[check.Problem]:
         catalogue = Definitions(None, self.limits)
         with self.database.reading() as conn:
-            flow_of: Callable[[str], Flow] = lambda each: catalogue.get(conn, each).flow
-            return list(check.check(conn, flow_of))
+            return check.check(conn, lambda each: catalogue.get(conn, each).flow)
 
     def tell(self, *messages: Message) -> None:
         """Put messages into the mailbox as one batch and let the executor take them in, marks and all."""
@@ -86,10 +84,10 @@ class Desk:
         with self.database.reading() as conn:
             return commands.get_many(conn, [request.command_id])[request.command_id]
 
-    def start(self, flow: Json, given: Json = None, **more: Json) -> str:
+    def start(self, flow: Json, given: Json = None, **more: Any) -> str:  # noqa: ANN401
         """Start a run that must be accepted."""
         run_id = new_run_id(self.clock.now())
-        request = Start(new_command_id(), run_id, flow, {} if given is None else given, ANN, **more)  # type: ignore[arg-type]
+        request = Start(new_command_id(), run_id, flow, {} if given is None else given, ANN, **more)
         answer = self.ask(request)
         assert answer.ok, answer.reason
         return str(answer.data["run_id"])
@@ -113,21 +111,27 @@ class Desk:
         self.tell(report)
         return report
 
-    def run(self, run_id: str) -> dict[str, Json]:
+    def run(self, run_id: str) -> dict[str, Any]:
         """Read the run as people see it."""
         with self.database.reading() as conn:
             found = views.run(conn, run_id)
         assert found is not None
         return found
 
-    def events(self, run_id: str) -> list[dict[str, Json]]:
+    def events(self, run_id: str) -> list[dict[str, Any]]:
         """Read the run's history."""
         with self.database.reading() as conn:
             return views.events(conn, run_id, limit=100_000)
 
+    def faults(self, answer: Command) -> list[dict[str, Any]]:
+        """Read the faults of a flow that was refused."""
+        faults = answer.data["faults"]
+        assert isinstance(faults, list)
+        return faults
+
     def states(self, run_id: str) -> dict[str, str]:
         """Read the newest status of each step."""
-        return {str(step["name"]): str(step["status"]) for step in self.run(run_id)["steps"]}  # type: ignore[union-attr,index,call-overload]
+        return {str(step["name"]): str(step["status"]) for step in self.run(run_id)["steps"]}
 
     def _new_executor(self) -> Executor:
         if self.lease is not None:

@@ -138,7 +138,7 @@ def test_a_failed_sub_run_fails_its_step_and_a_cancelled_parent_cancels_its_sub_
 
 def test_an_unknown_sub_flow_is_a_fault_of_the_definition(desk: Desk) -> None:
     answer = desk.ask(Define("d1", PARENT, ANN))
-    assert [fault["code"] for fault in answer.data["faults"]] == ["unknown-flow"]  # type: ignore[union-attr,index,call-overload]
+    assert [fault["code"] for fault in desk.faults(answer)] == ["unknown-flow"]
 
 
 def test_a_signal_reaches_the_step_that_waits_or_is_kept_in_order(desk: Desk) -> None:
