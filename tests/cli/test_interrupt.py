@@ -27,12 +27,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def napping(folder: Path, seconds: str = "600") -> subprocess.Popen[str]:
+def napping(folder: Path, seconds: str = "600", **more: str) -> subprocess.Popen[str]:
     """Start a run and give it once its nap has begun."""
     started = subprocess.Popen(
         [WFCELERY, "run", "slow.yaml", "-i", f"seconds:={seconds}"],
         cwd=folder,
-        env=environment(),
+        env=environment(**more),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -87,6 +87,40 @@ def test_a_database_that_somebody_else_writes_to_is_refused_with_exit_4(folder: 
     assert len(process("ps", "-o", "ids", cwd=folder).out.split()) == 1
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=30)
+
+
+HANGS = """
+import time
+from wfcelery.tools import tool
+
+@tool
+def hang() -> None:
+    while True:
+        time.sleep(1000)
+"""
+
+
+def test_a_tool_that_hangs_fails_when_its_time_is_over_and_keeps_nobody(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text(HANGS)
+    (tmp_path / "f.yaml").write_text(
+        "name: f\nstart: a\nsteps: {a: {tool: hang, timeout_s: 0.2, "
+        "retry: {max_attempts: 2, backoff: [0]}, done: true}}\n"
+    )
+    said = process("run", "f.yaml", "--tools", "hanging", "-o", "json", cwd=tmp_path)
+    run = json.loads(said.out)
+    assert (said.code, run["error"]) == (
+        1,
+        {"type": "timeout", "message": "step a failed: the tool ran longer than 0.2 s"},
+    )
+    assert process("check", cwd=tmp_path).code == 0
+
+
+def test_a_tool_that_hangs_does_not_hold_up_an_interrupt(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text(HANGS)
+    (tmp_path / "slow.yaml").write_text("name: f\nstart: nap\nsteps: {nap: {tool: hang, done: true}}\n")
+    run = napping(tmp_path, "0", WFCELERY_TOOLS="hanging")
+    run.send_signal(signal.SIGINT)
+    assert (run.communicate(timeout=30)[0], run.returncode) == ("", 130)
 
 
 def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:

@@ -317,3 +317,16 @@ def test_a_database_in_memory_is_enough_for_a_run(here: Path, capsys: pytest.Cap
     said = call(capsys, "run", write(here, "w.yaml", WAITING), "--signal", "paid", "--database", "sqlite://")
     assert (said.code, json.loads(said.out)) == (0, None)
     assert not (here / ".wfcelery").exists()
+
+
+def test_a_run_on_either_database_is_resumed_shown_and_sound(
+    here: Path, capsys: pytest.CaptureFixture[str], database_url: str
+) -> None:
+    on = ["--database", database_url]
+    assert call(capsys, "run", write(here, "g.yaml", GATED), *on).code == 6
+    run_id = call(capsys, "ps", "-o", "ids", *on).out.strip()
+    assert json.loads(call(capsys, "show", run_id, "-o", "json", *on).out)["status"] == "paused"
+    said = call(capsys, "run", "--resume", run_id, "--approve", "review", *on)
+    assert (said.code, json.loads(said.out)) == (0, {"paid": 7})
+    assert call(capsys, "check", *on).code == 0
+    assert not (here / ".wfcelery").exists()

@@ -56,6 +56,10 @@ class Words:
         else:
             self._say(f"interrupted; go on with\n  {self._command('run', '--resume', run_id)}")
 
+    def can_go_on(self, run_id: str) -> None:
+        """Tell how to go on after an answer that was refused."""
+        self._hint(f"the run still waits; go on with\n  {self._command('run', '--resume', run_id)}")
+
     def waits(self, run_id: str, waiting: Sequence[Waiting]) -> None:
         """Tell what the run waits for, and the command that answers."""
         for each in waiting:
@@ -84,7 +88,8 @@ class Words:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
 
 
 def _took(run: Mapping[str, Json]) -> str:

@@ -20,7 +20,7 @@ from wfcelery.cli.streams import only_ours
 from wfcelery.cli.view import Live, Plain, Quiet, View
 from wfcelery.core.messages import Principal
 from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
-from wfcelery.errors import NotFound
+from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.messages import Define, Start
 from wfcelery.store import definitions, views
 from wfcelery.tools import Registry
@@ -81,6 +81,9 @@ class Running:
             self._begin(engine, session, file)
             try:
                 has_ended = session.go_on(self._prompt(session))
+            except Refused:
+                self.words.can_go_on(self.run_id)
+                raise
             finally:
                 session.view.stop()
             run = engine.run_json(self.run_id)

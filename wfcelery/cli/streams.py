@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import TextIO
@@ -46,24 +47,31 @@ def _own_stdout() -> TextIO:
 
 
 class _Lines(io.TextIOBase):
-    """A stream that hands on whole lines."""
+    """A stream that hands on whole lines. Each thread that writes has its own unfinished line."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()
         self._tell = tell
-        self._rest = ""
+        self._unfinished: dict[int, str] = {}
+        self._turn = threading.Lock()
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str, /) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
+        thread = threading.get_ident()
+        with self._turn:
+            *lines, rest = (self._unfinished.pop(thread, "") + text).split("\n")
+            if rest:
+                self._unfinished[thread] = rest
         for line in lines:
             self._tell(line)
         return len(text)
 
     def flush_rest(self) -> None:
         """Hand on what was printed without an end of line."""
-        if self._rest:
-            self._tell(self._rest)
-            self._rest = ""
+        with self._turn:
+            rest = list(self._unfinished.values())
+            self._unfinished.clear()
+        for line in rest:
+            self._tell(line)

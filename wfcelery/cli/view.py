@@ -47,7 +47,9 @@ class Quiet:
 
     def say(self, text: str) -> None:
         """Tell a line of text."""
-        print(text, file=self._stream, flush=True)
+        # In one piece, for threads of tools say things too.
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
 
     def stop(self) -> None:
         """Nothing is shown."""
@@ -83,9 +85,9 @@ class Live:
         self._drawn_at = 0.0
         self._turn = threading.RLock()
 
-    def show(self, news: Sequence[Line]) -> None:
-        """Remember that there is something new."""
-        self._is_stale = self._is_stale or bool(news)
+    def show(self, news: Sequence[Line]) -> None:  # noqa: ARG002 - the lines are asked for when drawn
+        """Remember that something has changed; what counts up (the items of a foreach) is no news."""
+        self._is_stale = True
 
     def refresh(self) -> None:
         """Draw again if something is new or time is counted down, but not too often."""
