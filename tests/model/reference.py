@@ -212,8 +212,17 @@ class Reference:
                     self.held = False
                     for key in list(self.rows):
                         self.release(key)
+                    self.ring_overdue()
             case StepReady():
                 self.ready_now(request)
+
+    def ring_overdue(self) -> None:
+        """Timers that ran out while the run was held act when it is let go, earliest first, one after the other."""
+        timed = [
+            (row.due_at, key, row.attempt) for key, row in self.rows.items() if row.is_open and row.due_at
+        ]
+        for _, (step, item), attempt in sorted(timed):
+            self.send(TimerDue("", step, item, attempt), self.now)
 
     def reopen(self) -> None:
         """An operator's retry of a failed run: go on from what failed, with fresh budgets."""

@@ -142,8 +142,9 @@ class Batch:
             )
 
     def to_send(self) -> list[Dispatch]:
-        """Give the steps to hand over: those that no later message of the batch has taken back."""
-        return [each for each in self.dispatches if self._is_ready(each.ref)]
+        """Give the steps to hand over, each once: those that no later message of the batch has taken back."""
+        asked = {each.ref: each for each in self.dispatches}
+        return [each for ref, each in asked.items() if self._is_ready(ref)]
 
     def run(self, run_id: str) -> Run | None:
         """Give the run as this batch has left it so far."""

@@ -151,8 +151,6 @@ class Executor:
                 found = steps.next_due(conn, self._only)
             self._next_due = now if more else NEVER if found is None else max(found, now)
         for change in batch.changes.values():
-            if change.before is not None and change.before.held and not change.after.held:
-                self._next_due = now
             for write in change.writes.values():
                 if write.after.due_at is not None:
                     self._next_due = min(self._next_due, write.after.due_at)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import bindparam, case, false, func, or_, select, tuple_
 
+from wfcelery.core.flow import Foreach
 from wfcelery.core.rebuild import Row, rebuild
 from wfcelery.core.state import LIVE, NO_ITEM, OPEN, RunStatus, StepStatus, Vote, WaitsFor
 from wfcelery.store import rows, signals, votes
@@ -106,7 +107,8 @@ def _rows_of(conn: Connection, flows: Mapping[str, Flow], *, full: bool) -> Mapp
             (run_id, row.attempt.name)
             for run_id, steps in found.items()
             for row in steps
-            if row.attempt.waits_for is WaitsFor.ITEMS
+            if isinstance(flows[run_id].steps[row.attempt.name].action, Foreach)
+            and row.attempt.status is not StepStatus.DONE
         ]
         for start in range(0, len(loops), CHUNK):
             query = _items_query(loops[start : start + CHUNK])
@@ -120,15 +122,19 @@ def _steps_query(kept: Iterable[str], *, full: bool) -> Select[tuple[object, ...
     of_these = _steps.workflow_id.in_(bindparam("ids", expanding=True))
     if full:
         columns = (_steps.workflow_id, _steps.args, _steps.secrets, _steps.result)
-        return select(*rows.ATTEMPT, *columns).where(of_these)
+        return select(*rows.ATTEMPT, *columns).where(of_these).order_by(_steps.position)
     wanted = or_(_is_open, _steps.name.in_(list(kept)))
-    return select(
-        *rows.ATTEMPT,
-        _steps.workflow_id,
-        case((_is_open, _steps.args)).label("args"),
-        case((_is_open, _steps.secrets)).label("secrets"),
-        case((wanted, _steps.result)).label("result"),
-    ).where(of_these, _steps.item == NO_ITEM)
+    return (
+        select(
+            *rows.ATTEMPT,
+            _steps.workflow_id,
+            case((_is_open, _steps.args)).label("args"),
+            case((_is_open, _steps.secrets)).label("secrets"),
+            case((wanted, _steps.result)).label("result"),
+        )
+        .where(of_these, _steps.item == NO_ITEM)
+        .order_by(_steps.position)
+    )
 
 
 def _items_query(loops: Sequence[tuple[str, str]]) -> Select[tuple[object, ...]]:

@@ -292,8 +292,7 @@ class Draft:
 def changed(before: Attempt, after: Attempt) -> dict[str, Json]:
     """List the columns of `after` that differ from `before`, as events tell them."""
     changes: dict[str, Json] = {}
-    for column in TOLD:
-        value = getattr(after, column)
-        if value != getattr(before, column):
-            changes[column] = value.as_json() if isinstance(value, Error) else value
+    for column, old, new in zip(Attempt._fields, before, after, strict=True):
+        if old is not new and old != new and column not in UNTOLD:
+            changes[column] = new.as_json() if isinstance(new, Error) else new
     return changes

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from wfcelery.core.decide import endings, gates
 from wfcelery.core.decide.attempts import fail, finish, launch, release
+from wfcelery.core.decide.begin import settle
 from wfcelery.core.decide.draft import Draft
+from wfcelery.core.decide.reports import ring
 from wfcelery.core.flow import Gate, Wait
 from wfcelery.core.messages import (
     Answer,
@@ -16,6 +18,7 @@ from wfcelery.core.messages import (
     Resume,
     Signal,
     StepReady,
+    TimerDue,
 )
 from wfcelery.core.state import NO_ITEM, Attempt, Error, RunStatus, StepStatus, StoredSignal, WaitsFor
 
@@ -101,7 +104,16 @@ def hold(draft: Draft, message: Hold | Resume) -> Answer:
         if not hold:
             for attempt in list(draft.attempts.values()):
                 release(draft, attempt)
+            _ring_overdue(draft)
     return Answer(ok=True, data={"held": hold})
+
+
+def _ring_overdue(draft: Draft) -> None:
+    """Let the timers act that ran out while the run was held, in the order of their time."""
+    timed = [attempt for attempt in draft.attempts.values() if attempt.is_open and attempt.due_at is not None]
+    for attempt in sorted(timed, key=lambda each: (each.due_at, each.key)):
+        ring(draft, TimerDue(draft.run.id, *attempt.key, attempt.attempt))
+        settle(draft)
 
 
 def hurry(draft: Draft, message: StepReady) -> Answer:

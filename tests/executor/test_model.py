@@ -1,0 +1,30 @@
+"""The executor on both databases against the reference, and the twelve topologies over it."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+from tests.executor.desk import Desk
+from tests.model.flows_strategy import random_flow
+from tests.model.game import Game, drain, move
+from tests.model.over_executor import ExecutorEngine
+
+MESSAGES = int(os.environ.get("WFCELERY_MODEL_MESSAGES_EXECUTOR", "1000"))
+
+
+def test_the_executor_and_the_reference_never_differ(desk: Desk) -> None:
+    sent, seed = 0, 0
+    while sent < MESSAGES:
+        seed += 1
+        random = Random(seed)  # noqa: S311 - a seed must give the same run again
+        document = random_flow(random)
+        try:
+            game = Game(document, ExecutorEngine(desk, seed))
+            for _ in range(40):
+                move(game, random)
+            drain(game)
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+        sent += len(game.sent)
