@@ -12,7 +12,16 @@ from wfcelery.cli.view import Live, Plain, Quiet, cut
 from wfcelery.core.decide import Decision, decide, start
 from wfcelery.core.document import compile_flow
 from wfcelery.core.flow import Flow
-from wfcelery.core.messages import NewRun, Principal, RunMessage, StepDone, StepFailed, StepSent, TimerDue
+from wfcelery.core.messages import (
+    Hold,
+    NewRun,
+    Principal,
+    RunMessage,
+    StepDone,
+    StepFailed,
+    StepSent,
+    TimerDue,
+)
 from wfcelery.core.reading import read
 from wfcelery.core.state import Error, Run, StepRef
 from wfcelery.store.changes import RunChange, merge
@@ -79,6 +88,15 @@ def test_gates_waits_skips_and_cancelled_steps_have_their_own_signs() -> None:
         "w": "cancelled",
         "t": "failed",
     }
+
+
+def test_a_held_run_moves_only_as_long_as_something_runs() -> None:
+    story = Story("start: a\nsteps: {a: {tool: echo, next: b}, b: {tool: echo, done: true}}\n")
+    story.tell(StepSent(story.ref("a")))
+    story.tell(Hold("c", "r", Principal("ann")))
+    assert (story.progress.is_moving, story.progress.waits_for_people) == (True, True)
+    story.tell(StepDone(story.ref("a"), 1))
+    assert (story.progress.is_moving, story.progress.waits_for_people) == (False, True)
 
 
 def test_a_foreach_is_one_line_that_counts_however_many_items_there_are() -> None:

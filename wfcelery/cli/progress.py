@@ -75,20 +75,24 @@ class Progress:
         self._steps: dict[tuple[str, str], _Step] = {}
         self._open: dict[tuple[str, str, int], Attempt] = {}
         self._paths: dict[str, str | None] = {root: ""}
+        self._is_held = False
 
     @property
     def is_moving(self) -> bool:
         """Tell whether anything will go on by itself: a step under way, a retry or delay that comes due."""
+        if self._is_held:
+            return any(each.status is StepStatus.RUNNING for each in self._open.values())
         return any(each.status in _ACTIVE or each.waits_for in _TIMED for each in self._open.values())
 
     @property
     def waits_for_people(self) -> bool:
-        """Tell whether anything waits for somebody outside: a person, a signal, a report."""
-        return any(each.waits_for in _OUTSIDE for each in self._open.values())
+        """Tell whether the run is held, or anything waits for a person, a signal or a report."""
+        return self._is_held or any(each.waits_for in _OUTSIDE for each in self._open.values())
 
     def seed(self, runs: Iterable[Run]) -> None:
         """Take in runs that began earlier; parents before their sub-runs."""
         for run in runs:
+            self._look(run)
             for attempt in run.attempts.values():
                 self._take(run, attempt)
 
@@ -96,6 +100,7 @@ class Progress:
         """Take in what a batch has changed; give the lines that tell of it."""
         told = []
         for change in changes:
+            self._look(change.after)
             for write in change.writes.values():
                 line = self._take(change.after, write.after)
                 if line is not None:
@@ -105,6 +110,10 @@ class Progress:
     def lines(self) -> list[Line]:
         """Give every step as it stands."""
         return [line for step in self._steps.values() if (line := self._line(step)) is not None]
+
+    def _look(self, run: Run) -> None:
+        if run.id == self.root:
+            self._is_held = run.held
 
     def _take(self, run: Run, attempt: Attempt) -> Line | None:
         place = (run.id, attempt.name, attempt.item)
