@@ -76,9 +76,8 @@ class Words:
                 self._say(f"{each.name} {waits}; go on with")
                 self._say(f"  {self._command('run', '--resume', run_id, '--approve', each.name)}")
         if not waiting:
-            self._say(
-                f"the run is held, or waits for a result from outside; look at\n  {self._command('show', run_id)}"
-            )
+            look = self._command("show", run_id)
+            self._say(f"the run is held, or waits for a result from outside; look at\n  {look}")
 
     def _command(self, *words: str) -> str:
         wanted = self._flags if words[0] == "run" else {"--database": self._flags.get("--database")}
