@@ -38,11 +38,21 @@ def act(ctx: Context, value: object = None) -> object:
 
 
 @tool
+def finish(ctx: Context, value: object = None) -> object:
+    """Begin, and end only when the test lets go: the run cannot be over before."""
+    write(ctx, "begin")
+    while os.path.exists(os.environ["WFCELERY_TEST_LEDGER"] + ".hold"):  # noqa: PTH110 - plain and quick
+        ctx.sleep(0.01)
+    write(ctx, "end")
+    return value
+
+
+@tool
 def stumble(ctx: Context) -> str:
     """Fail once, whatever became of the attempt that did; then succeed."""
     write(ctx, "begin")
     with open(os.environ["WFCELERY_TEST_LEDGER"], encoding="utf-8") as ledger:  # noqa: PTH123 - plain and quick
-        has_failed = any(json.loads(line)["what"] == "fail" for line in ledger)
+        has_failed = any(json.loads(line)["what"] == "fail" for line in ledger if line.endswith("\n"))
     if not has_failed:
         write(ctx, "fail")
         raise ToolError("stumbled")

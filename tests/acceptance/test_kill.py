@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -36,7 +37,7 @@ steps:
   each:
     foreach: {items: [10, 20, 30, 40], tool: act, args: {value: "{{item}}"}, concurrency: 2}
     next: last
-  last: {tool: act, args: {value: ["{{steps.meet.result}}", "{{steps.each.result}}"]}, done: true}
+  last: {tool: finish, args: {value: ["{{steps.meet.result}}", "{{steps.each.result}}"]}, done: true}
 """
 EFFECTS = {*("c1", "c2", "c3", "c4", "c5", "p1", "p2", "p3", "p4", "meet", "trip", "last")} | {
     f"each[{item}]" for item in range(4)
@@ -50,6 +51,7 @@ def test_every_effect_is_there_and_repeated_only_where_it_was_under_way(tmp_path
         story.live_and_die()
     said = story.live()
     lines = story.lines()
+    assert story.is_whole(), seed
     assert said["status"] == "completed", seed
     assert said["output"] == [10, [10, 20, 30, 40]], seed
     assert {name(line) for line in lines if line["what"] == "end"} == EFFECTS, seed
@@ -74,6 +76,8 @@ class Story:
         self.repeated_after_their_result: list[str] = []
         self._ledger = folder / "ledger.jsonl"
         self._ledger.touch()
+        self._hold = folder / "ledger.jsonl.hold"
+        self._hold.touch()
         self._settings = Settings(database_url=f"sqlite:///{folder}/.wfcelery/wfcelery.db")
         self._run_id: str | None = None
         (folder / "ledger.yaml").write_text(FLOW)
@@ -81,19 +85,23 @@ class Story:
     def live_and_die(self) -> None:
         """Start or resume the run, wait for signs of life, and kill it."""
         done, before = self._done(), len(self.lines())
-        # Near the end, the first sign is enough: the run must not be over before it has died often enough.
+        # Near the end there may be only one more sign: the last step begins, and is held.
         wanted = self.dice.choice([1, 2, 3, 5]) if len(EFFECTS) - len(done) > 6 else 1
         life = self._start()
         while len(self.lines()) < before + wanted:
             assert self._is_alive(life), life.communicate()
         life.kill()
         life.communicate()
+        assert life.returncode == -signal.SIGKILL, "it ended before it was killed"
         self.kills += 1
+        assert self._status() == "running", "the kill did not land in flight"
+        assert self.is_whole(), "the kill tore a line"
         self.killed.add(life.pid)
         self._look_back(done, before)
 
     def live(self) -> dict[str, Any]:
         """Resume the run and let it live to its end."""
+        self._hold.unlink()
         done, before = self._done(), len(self.lines())
         life = self._start()
         out, err = life.communicate(timeout=60)
@@ -103,8 +111,13 @@ class Story:
         return run
 
     def lines(self) -> list[dict[str, Any]]:
-        """Read the ledger."""
-        return [json.loads(line) for line in self._ledger.read_text().splitlines()]
+        """Read the whole lines of the ledger: a reader can meet the last one half written."""
+        whole, _, _ = self._ledger.read_text().rpartition("\n")
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def is_whole(self) -> bool:
+        """Tell whether the ledger ends with a whole line, as it must once nobody writes."""
+        return self._ledger.read_text().endswith("\n")
 
     def _start(self) -> subprocess.Popen[str]:
         which = ["ledger.yaml"] if self._run_id is None else ["--resume", self._run_id]
@@ -134,6 +147,10 @@ class Story:
                 self._run_id = str(views.runs(conn)[0]["id"])
             run: Any = views.run(conn, self._run_id)
         return {name(step) for step in run["steps"] if step["status"] == "done"}
+
+    def _status(self) -> str:
+        with reading(self._settings) as conn:
+            return str(views.runs(conn)[0]["status"])
 
     def _look_back(self, done: set[str], before: int) -> None:
         """Note what was begun again although its result had been recorded before this life began."""
