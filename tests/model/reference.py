@@ -508,7 +508,7 @@ class Reference:
         if not self.rows[name, NO_ITEM].is_open:
             return
         if loop.errors:
-            self.drop_items(name)
+            self.drop_items(name, let_end=True)
         while loop.todo and not loop.errors and self.items_out(name) < action.concurrency:
             item = loop.todo.pop(0)
             earlier = self.rows.get((name, item))
@@ -527,10 +527,11 @@ class Reference:
         elif not loop.todo:
             self.end_well((name, NO_ITEM), [loop.results[i] for i in range(len(loop.items))], None)
 
-    def drop_items(self, name: str) -> None:
-        """Cancel the items that no worker has."""
+    def drop_items(self, name: str, *, let_end: bool = False) -> None:
+        """Cancel the items that no worker has; `let_end` spares those with a sub-run or a report to come."""
         for (other, item), row in self.rows.items():
-            if other == name and item != NO_ITEM and row.is_open and row.status is not RUNNING:
+            begun = let_end and (row.child_begun or row.waits_for is WaitsFor.REPORT)
+            if other == name and item != NO_ITEM and row.is_open and row.status is not RUNNING and not begun:
                 row.status, row.waits_for, row.due_at = CANCELLED, None, None
 
     def items_out(self, name: str) -> int:

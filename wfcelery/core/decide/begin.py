@@ -338,12 +338,18 @@ def _start_item(draft: Draft, foreach: Foreach, attempt: Attempt, item: Json) ->
 
 
 def _drop_unstarted(draft: Draft, name: str, loop: Loop) -> Loop:
-    """After an item has failed for good, cancel the items that no worker has."""
+    """After an item has failed for good, cancel the items that are not under way."""
     for attempt in list(draft.attempts.values()):
-        if attempt.name == name and attempt.item != NO_ITEM and attempt.status is not StepStatus.RUNNING:
+        if attempt.name == name and attempt.item != NO_ITEM and not _is_under_way(attempt):
             endings.cancel_attempt(draft, attempt, "another item failed")
             loop = replace(loop, out=loop.out - 1)
     return replace(loop, next=len(loop.order))
+
+
+def _is_under_way(attempt: Attempt) -> bool:
+    """Tell whether somebody works on the item: a worker, a sub-run, or whoever will report."""
+    has_child = attempt.waits_for is WaitsFor.FLOW and attempt.sent_at is not None
+    return attempt.status is StepStatus.RUNNING or attempt.waits_for is WaitsFor.REPORT or has_child
 
 
 def _end_loop(draft: Draft, row: Attempt, loop: Loop) -> None:
