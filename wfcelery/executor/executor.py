@@ -151,9 +151,11 @@ class Executor:
                 found = steps.next_due(conn, self._only)
             self._next_due = now if more else NEVER if found is None else max(found, now)
         for change in batch.changes.values():
-            for write in change.writes.values():
-                if write.after.due_at is not None:
-                    self._next_due = min(self._next_due, write.after.due_at)
+            timers = [write.after.due_at for write in change.writes.values()]
+            if change.before is not None and change.before.held and not change.after.held:
+                # While the run was held, nobody looked at its timers.
+                timers += [attempt.due_at for attempt in change.after.attempts.values()]
+            self._next_due = min([self._next_due, *(due for due in timers if due is not None)])
 
     def _publish(self, batch: Batch) -> None:
         ready = batch.to_send()
