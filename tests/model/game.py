@@ -258,7 +258,7 @@ def rare(game: Game, random: Random, roll: float) -> None:
         game.now += random.choice((0.5, 20, 400))
     elif game.work:
         ref = random.choice(game.work).ref
-        game.send(game.report(random, replace(ref, fence=ref.fence + random.choice((0, 0, 1)))))
+        game.send(game.report(random, ref._replace(fence=ref.fence + random.choice((0, 0, 1)))))
 
 
 def end_postponed(game: Game, random: Random) -> None:

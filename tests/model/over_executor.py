@@ -70,7 +70,7 @@ class ExecutorEngine:
                 )
                 self.desk.ask(renamed)
             case StepDone() | StepFailed() | StepPostponed() | StepLost() | StepUnsent():
-                self.desk.tell(replace(message, ref=replace(message.ref, run_id=self.run_id)))
+                self.desk.tell(replace(message, ref=message.ref._replace(run_id=self.run_id)))
 
     def _end_child(self, message: ChildEnded) -> None:
         """Let the sub-run end in that way."""
@@ -121,7 +121,7 @@ class ExecutorEngine:
             output=shown["output"],
             steps=steps,
             work=tuple(
-                Work(replace(each.ref, run_id=RUN_ID), each.prepared.args)
+                Work(each.ref._replace(run_id=RUN_ID), each.prepared.args)
                 for each in sent
                 if each.ref.run_id == self.run_id
             ),

@@ -217,7 +217,7 @@ class Reference:
                 self.ready_now(request)
 
     def ring_overdue(self) -> None:
-        """Timers that ran out while the run was held act when it is let go, earliest first, one after the other."""
+        """Timers that ran out while the run was held act when it is let go, one after the other."""
         timed = [
             (row.due_at, key, row.attempt) for key, row in self.rows.items() if row.is_open and row.due_at
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,7 +147,7 @@ def test_an_event_that_exists_is_not_written_again(book: Book) -> None:
         book.flow_of(run.definition_id), run, StepSent(book.ref(run_id, "a")), book.now
     ).events[0]
     with pytest.raises(StaleState) as caught:
-        book.write([RunChange(run, run._replace(updated_at=1.0), events=[replace(first, seq=1)])])
+        book.write([RunChange(run, run._replace(updated_at=1.0), events=[first._replace(seq=1)])])
     assert caught.value.args == ("workflow_events", 1, 0)
 
 

@@ -59,7 +59,7 @@ def _check(message: Asked, limits: Limits) -> None:
 
 def request(batch: Batch, message: Request) -> Answer:
     """Decide a request about a run; a refusal changes nothing."""
-    run = batch.run(message.run_id)
+    run = batch.marked_run(message.run_id)
     if run is None:
         return Answer(ok=False, reason=f"no run {message.run_id}", code="not-found")
     decision = batch.decide(run, message)

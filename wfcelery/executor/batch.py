@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from wfcelery.core import decide as core
@@ -34,6 +34,7 @@ from wfcelery.core.messages import (
     StepDone,
     StepFailed,
     StepPostponed,
+    StepSent,
     StopStep,
     TellParent,
     UseSignal,
@@ -73,10 +74,21 @@ class Letter:
 
 
 class Batch:
-    """What a batch of messages comes to, on one connection, at one moment."""
+    """What a batch of messages comes to, on one connection, at one moment.
+
+    `cached` are the runs that the executor remembers; `unmarked` the steps that it has handed over and of which
+    the tables do not say so yet.
+    """
 
     def __init__(
-        self, conn: Connection, catalogue: Definitions, cached: Mapping[str, Run], now: float, limits: Limits
+        self,
+        conn: Connection,
+        catalogue: Definitions,
+        *,
+        cached: Mapping[str, Run],
+        unmarked: Mapping[str, list[StepRef]],
+        now: float,
+        limits: Limits,
     ) -> None:
         self.conn = conn
         self.catalogue = catalogue
@@ -88,6 +100,7 @@ class Batch:
         self.dispatches: list[Dispatch] = []
         self.stops: list[StepRef] = []
         self.letters: list[Letter] = []
+        self.unmarked = dict(unmarked)
         self._cached = cached
         self._absent: set[str] = set()
         self._votes: list[CastVote] = []
@@ -141,6 +154,12 @@ class Batch:
                 self.conn, at=self.now, run_id=letter.run_id, message=letter.message, error=letter.error
             )
 
+    def mark_all(self) -> None:
+        """Write down of every step that was handed over that it was."""
+        for run_id in list(self.unmarked):
+            self._tell(run_id, [])
+            self._follow_all()
+
     def to_send(self) -> list[Dispatch]:
         """Give the steps to hand over, each once: those that no later message of the batch has taken back."""
         asked = {each.ref: each for each in self.dispatches}
@@ -184,6 +203,12 @@ class Batch:
             self.changes[after.id] = changes.merge(earlier, decision)
         self._effects.extend(decision.effects)
 
+    def marked_run(self, run_id: str) -> Run | None:
+        """Give the run as it is once it knows what of it was handed over."""
+        if run_id in self.unmarked:
+            self._tell(run_id, [])
+        return self.run(run_id)
+
     def begin(self, new: NewRun) -> Answer:
         """Begin a run whose definition is known and whose input was checked."""
         flow = self.catalogue.get(self.conn, new.definition_id).flow
@@ -223,6 +248,7 @@ class Batch:
         told.clear()
 
     def _tell(self, run_id: str, messages: Sequence[Told]) -> None:
+        messages = self._with_marks(run_id, messages)
         run = self.run(run_id)
         if run is None:
             reason = f"there is no run {run_id}"
@@ -242,6 +268,17 @@ class Batch:
                 run = self.runs.get(run_id, run)
         else:
             self.take(run, _without(decision, ended))
+
+    def _with_marks(self, run_id: str, messages: Sequence[Told]) -> Sequence[Told]:
+        """Let a run know first what of it was handed over, unless all there is to know is how that ended."""
+        sent = self.unmarked.pop(run_id, [])
+        if (
+            len(sent) == 1 == len(messages)
+            and isinstance(messages[0], _REPORTS)
+            and messages[0].ref == sent[0]
+        ):
+            return messages
+        return [*(StepSent(ref) for ref in sent), *messages] if sent else messages
 
     def _ended_items(self, run: Run, messages: Iterable[Told]) -> dict[Key, Attempt]:
         """Bring back the rows of items that have ended, so that late reports of them meet the truth."""
@@ -351,4 +388,4 @@ def _without(decision: core.Decision, ended: Mapping[Key, Attempt]) -> core.Deci
     attempts = {
         key: attempt for key, attempt in decision.run.attempts.items() if key not in ended or attempt.is_open
     }
-    return replace(decision, run=decision.run._replace(attempts=attempts))
+    return decision._replace(run=decision.run._replace(attempts=attempts))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Broken, StepSent
+from wfcelery.core.messages import Broken
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.batch import Batch, Letter
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 BATCH: Final = 500
 CACHED_RUNS: Final = 2_048
 NEVER: Final = float("inf")
+MARK_WITHIN_S: Final = 1.0
+"""How long the tables may say `ready` of a step that was handed over, while there is other work to do."""
 
 
 class Executor:
@@ -63,7 +65,8 @@ class Executor:
         self._observer = observer
         self._definitions = Definitions(tools, limits)
         self._runs: OrderedDict[str, Run] = OrderedDict()
-        self._sent: list[StepRef] = []
+        self._unmarked: dict[str, list[StepRef]] = {}
+        self._marks_due = NEVER
         self._next_due = 0.0
         self._renew_at = 0.0
 
@@ -75,14 +78,14 @@ class Executor:
     @property
     def has_marks(self) -> bool:
         """Tell whether steps were handed over of which the tables do not know yet."""
-        return bool(self._sent)
+        return bool(self._unmarked)
 
     def run_once(self) -> int:
         """Take in one batch, then the timers that are due; tell how many messages there were."""
         messages = self._mailbox.take(BATCH)
         now = self._clock.now()
         due = now >= self._next_due
-        if not messages and not due and not self._sent and now < self._renew_at:
+        if not messages and not due and not self._unmarked and now < self._renew_at:
             return 0
         try:
             self._commit(messages, timers=due)
@@ -116,15 +119,23 @@ class Executor:
 
     def _commit(self, messages: Sequence[Message], *, timers: bool) -> None:
         now = self._clock.now()
-        marks = [StepSent(ref) for ref in self._sent]
         with self._database.transaction() as conn:
             self._hold_lease(conn, now)
-            batch = Batch(conn, self._definitions, self._runs, now, self._limits)
-            batch.preload([*marks, *messages])
-            batch.handle([*marks, *messages])
+            batch = Batch(
+                conn,
+                self._definitions,
+                cached=self._runs,
+                unmarked=self._unmarked,
+                now=now,
+                limits=self._limits,
+            )
+            batch.preload(messages)
+            batch.handle(messages)
             more = timers and self._fire(conn, batch, now)
+            if not messages or now >= self._marks_due:
+                batch.mark_all()
             batch.write()
-        self._sent = []
+        self._unmarked = batch.unmarked
         self._remember(batch)
         self._look_ahead(batch, now, fired=timers, more=more)
         self._publish(batch)
@@ -161,7 +172,11 @@ class Executor:
         ready = batch.to_send()
         if ready:
             self._dispatcher.send(ready)
-            self._sent = [each.ref for each in ready]
+            for each in ready:
+                self._unmarked.setdefault(each.ref.run_id, []).append(each.ref)
+            self._marks_due = min(self._marks_due, batch.now + MARK_WITHIN_S)
+        if not self._unmarked:
+            self._marks_due = NEVER
         if batch.stops:
             self._dispatcher.stop(batch.stops)
 

@@ -20,6 +20,7 @@ from wfcelery.core.messages import (
     StepSent,
     StepUnsent,
 )
+from wfcelery.core.state import StepRef
 from wfcelery.core.values import Json
 
 
@@ -103,4 +104,7 @@ def text_of(message: Message) -> str:
     if isinstance(message, Unreadable):
         return message.text
     fields = dataclasses.asdict(message)
+    for name, value in fields.items():
+        if isinstance(value, StepRef):
+            fields[name] = value._asdict()
     return json.dumps({"kind": type(message).__name__, **fields}, ensure_ascii=False, default=str)

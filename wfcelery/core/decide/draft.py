@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from wfcelery.core import values
 from wfcelery.core.flow import Edge, Flow, Step
@@ -36,8 +35,7 @@ TOLD: Final = tuple(name for name in Attempt._fields if name not in UNTOLD)
 _ACTIVE: Final = (StepStatus.READY, StepStatus.RUNNING)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One line of a run's history. A transition happens at most once per (step, item, attempt, type)."""
 
     seq: int
@@ -51,8 +49,7 @@ class Event:
     transition: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """A row to insert (no `before`) or to update, guarded by what it was. Payloads are canonical JSON."""
 
     before: Attempt | None
@@ -62,8 +59,7 @@ class Write:
     result: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What follows from one message: the run as it is now, its rows, its history, what to do after commit."""
 
     run: Run
@@ -74,8 +70,7 @@ class Decision:
     output: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """What an edge carries: live with the result that goes along, or dead."""
 
     edge: Edge
