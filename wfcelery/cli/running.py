@@ -20,6 +20,7 @@ from wfcelery.cli.streams import only_ours
 from wfcelery.cli.view import Live, Plain, Quiet, View
 from wfcelery.core.messages import Principal
 from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
+from wfcelery.embedded.process import own_process
 from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.messages import Define, Start
 from wfcelery.store import definitions, views
@@ -77,6 +78,7 @@ class Running:
                 observer=session.observe,
             )
             stack.enter_context(engine)
+            own_process()
             session.attach(engine)
             self._begin(engine, session, file)
             try:

@@ -2,8 +2,8 @@
 
 An `Attempt` is one row of `workflow_steps`, without its arguments and result. A `Run` is one row of
 `workflows` with the attempts that can still matter, and the payloads that can still be read.
-Times are seconds since 1970 in UTC, rounded to milliseconds. What every decision makes or copies several of is
-a named tuple: it is made and copied with a change five times quicker than a dataclass.
+Times are seconds since 1970 in UTC, rounded to milliseconds. What every decision makes or copies several of
+is a named tuple: it is made and copied with a change five times quicker than a dataclass.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ from wfcelery.core.state import (
 from wfcelery.errors import NotReachable, StoreError
 from wfcelery.executor import asking, starting
 from wfcelery.executor.definitions import Definitions
-from wfcelery.executor.messages import Asked, Message, Told, Unreadable, run_of, text_of
+from wfcelery.executor.messages import Asked, Message, Told, Unreadable, is_asked, run_of, text_of
 from wfcelery.store import changes, commands, dead_letters, runs, signals, steps, votes
 from wfcelery.store.changes import RunChange
 
@@ -76,8 +76,8 @@ class Letter:
 class Batch:
     """What a batch of messages comes to, on one connection, at one moment.
 
-    `cached` are the runs that the executor remembers; `unmarked` the steps that it has handed over and of which
-    the tables do not say so yet.
+    `cached` are the runs that the executor remembers; `unmarked` the steps it has handed over without the
+    tables saying so yet.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Batch:
 
     def preload(self, messages: Iterable[Message]) -> None:
         """Read what the messages are about, with one query for each table."""
-        asked = [message.command_id for message in messages if isinstance(message, Asked)]
+        asked = [message.command_id for message in messages if is_asked(message)]
         if asked:
             self._answered = commands.get_many(self.conn, asked)
         named = {run_of(message) for message in messages if not isinstance(message, Unreadable)}
@@ -129,7 +129,7 @@ class Batch:
         for message in messages:
             if isinstance(message, Unreadable):
                 self.letters.append(Letter(None, text_of(message), message.reason))
-            elif isinstance(message, Asked):
+            elif is_asked(message):
                 self._tell_all(told)
                 if message.command_id not in self._answered and message.command_id not in self.answers:
                     self._answer(message)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, get_args
+
+from typing_extensions import TypeIs
 
 from wfcelery.core.messages import (
     ChildEnded,
@@ -84,6 +86,14 @@ Told: TypeAlias = Report | Finding
 """What is taken in without an answer."""
 
 Message: TypeAlias = Asked | Told | Unreadable
+
+
+_ASKED = frozenset([*get_args(Request), Define, Start, Broadcast, Retire])
+
+
+def is_asked(message: Message) -> TypeIs[Asked]:
+    """Tell whether a message wants an answer; by its very class, for this is asked of every message."""
+    return type(message) in _ASKED
 
 
 def run_of(message: Asked | Told) -> str | None:

@@ -127,8 +127,6 @@ def _settle(draft: Draft) -> None:
 
 
 def _apply(draft: Draft, message: RunMessage) -> Answer | None:
-    if isinstance(message, Request):
-        return _grant(draft, message)
     match message:
         case StepDone() | StepFailed() | StepPostponed():
             reports.take_report(draft, message)
@@ -145,7 +143,7 @@ def _apply(draft: Draft, message: RunMessage) -> Answer | None:
         case Broken():
             endings.fail_run(draft, Error("internal", message.reason))
         case _:
-            assert_never(message)
+            return _grant(draft, message)
     return None
 
 

@@ -73,16 +73,21 @@ def finish(
     """End `attempt` well with `value`, and go on by `choice` or by what the step says of the value."""
     step = draft.step_of(attempt)
     text = values.canonical(value)
-    done = attempt._replace(
-        status=StepStatus.DONE,
-        waits_for=None,
-        due_at=None,
-        completed_at=draft.now,
-        worker=worker or attempt.worker,
-        started_at=started_at or attempt.started_at,
-    )
-    if attempt.item != NO_ITEM:
+
+    def end(took: str | None = None) -> None:
+        done = attempt._replace(
+            status=StepStatus.DONE,
+            waits_for=None,
+            due_at=None,
+            completed_at=draft.now,
+            worker=worker or attempt.worker,
+            started_at=started_at or attempt.started_at,
+            took=took,
+        )
         draft.move(done, "step_done", actor=actor, result=text)
+
+    if attempt.item != NO_ITEM:
+        end()
         _collect(draft, step, attempt.item, value, len(text))
         return
     named = DEAD if attempt.name in draft.run.losers else choice or _named(step, event)
@@ -92,15 +97,14 @@ def finish(
     if attempt.name in draft.flow.kept:
         draft.results[attempt.name] = value
     if not draft.is_live:
-        kept = None if named is None else f"{KEPT}{named}"
-        draft.move(done._replace(took=kept), "step_done", actor=actor, result=text)
+        end(None if named is None else f"{KEPT}{named}")
         return
     taken = named or _choose(draft, step, value)
     if isinstance(taken, Error):
-        draft.move(done, "step_done", actor=actor, result=text)
+        end()
         endings.fail_run(draft, taken)
         return
-    draft.move(done._replace(took=taken), "step_done", actor=actor, result=text)
+    end(taken)
     if step.done and taken == Label.NEXT.value:
         draft.set_run("done_reached", last_done=step.name)
     draft.send(step, taken, value)
