@@ -1,4 +1,4 @@
-"""The executor on both databases against the reference interpreter: restarts, repeats, late reports and all."""
+"""The executor on both databases against the reference interpreter: restarts, repeats, late reports."""
 
 from __future__ import annotations
 
