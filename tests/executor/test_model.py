@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from itertools import count
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from tests.executor.desk import Desk
 from tests.model.flows_strategy import random_flow
 from tests.model.game import Game, drain, move
 from tests.model.over_executor import ExecutorEngine
+from tests.model.test_stateful import AnyFlowInAnyOrder
 
 MESSAGES = int(os.environ.get("WFCELERY_MODEL_MESSAGES_EXECUTOR", "2500"))
 """For each shard on each database: 20,000 in all."""
+EXAMPLES = int(os.environ.get("WFCELERY_MODEL_EXAMPLES_EXECUTOR", "20"))
 
 
 @pytest.mark.timeout(600)
@@ -33,3 +38,18 @@ def test_the_executor_and_the_reference_never_differ(desk: Desk, shard: int) -> 
             error.add_note(f"seed {seed}")
             raise
         sent += len(game.sent)
+
+
+def test_hypothesis_finds_no_difference_either(desk: Desk) -> None:
+    numbers = count(10_000_000)
+
+    class OverTheExecutor(AnyFlowInAnyOrder):
+        def engine(self) -> ExecutorEngine:
+            return ExecutorEngine(desk, next(numbers))
+
+    run_state_machine_as_test(
+        OverTheExecutor,
+        settings=settings(
+            max_examples=EXAMPLES, stateful_step_count=25, suppress_health_check=list(HealthCheck)
+        ),
+    )
