@@ -7,13 +7,13 @@ import dataclasses
 import pytest
 
 from tests.executor.desk import ANN, Desk
-from wfcelery.core.messages import StepDone
+from wfcelery.core.messages import KeepSignal, Signal, StepDone
 from wfcelery.core.state import StepRef
 from wfcelery.core.values import Json
 from wfcelery.embedded.engine import new_run_id
 from wfcelery.errors import LostLease
 from wfcelery.executor.messages import Start, Unreadable
-from wfcelery.store import dead_letters, lease
+from wfcelery.store import dead_letters, lease, signals
 from wfcelery.store.database import open_database
 
 ONE: Json = {"name": "one", "start": "a", "steps": {"a": {"tool": "echo", "done": True}}}
@@ -87,3 +87,27 @@ def test_a_batch_that_fails_half_way_leaves_nothing_and_is_taken_again(desk: Des
     assert desk.mailbox.take(10) == (request,)
     desk.tell()
     assert len(desk.out.sent) == 1
+
+
+def test_a_version_that_no_table_holds_is_not_found(desk: Desk) -> None:
+    request = Start("c1", new_run_id(desk.clock.now()), "one@99999999999999999999", {}, ANN)
+    answer = desk.ask(request)
+    assert (answer.ok, answer.code) == (False, "not-found")
+    assert letters(desk) == []
+
+
+def test_a_request_that_cannot_be_written_is_answered(desk: Desk) -> None:
+    run = desk.start(
+        {
+            "name": "late",
+            "start": "a",
+            "steps": {"a": {"tool": "echo", "next": "w"}, "w": {"wait": {"signal": "go"}, "done": True}},
+        }
+    )
+    with desk.database.transaction() as conn:
+        signals.keep(conn, [KeepSignal("c1", run, "go", None, None)], now=desk.clock.now())
+        signals.use(conn, ["c1"], now=desk.clock.now())
+    answer = desk.ask(Signal("c1", run, "go", ANN))
+    assert (answer.ok, answer.code) == (False, "internal")
+    assert answer.reason.startswith("it could not be written: ")
+    assert len(letters(desk)) == 1

@@ -5,14 +5,16 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Column, Integer, MetaData, Table
 from sqlalchemy.exc import DBAPIError
 
 from tests.store.book import value
 from wfcelery.errors import InvalidSettings, NotReachable, StoreError
-from wfcelery.store import open_database
+from wfcelery.store import open_database, statements
 from wfcelery.store.database import Database
 
 if TYPE_CHECKING:
@@ -62,6 +64,17 @@ def test_a_statement_after_a_failed_one_is_refused(plain: Database) -> None:
         with pytest.raises(DBAPIError):
             conn.exec_driver_sql("INSERT INTO nowhere VALUES (1)")
         conn.exec_driver_sql("INSERT INTO t VALUES (2)")
+    assert count(plain) == 0
+
+
+def test_a_bulk_statement_after_a_failed_one_is_refused(plain: Database) -> None:
+    """Bulk statements go around SQLAlchemy, which would refuse them; SQLite would commit them one by one."""
+    table = Table("t", MetaData(), Column("n", Integer, primary_key=True))
+    refused = pytest.raises(StoreError, match="a statement of this transaction failed; nothing was written")
+    with refused, plain.transaction() as conn:
+        with suppress(DBAPIError):
+            conn.exec_driver_sql("INSERT INTO nowhere VALUES (1)")
+        statements.insert(conn, table, ("n",), [(1,)])
     assert count(plain) == 0
 
 

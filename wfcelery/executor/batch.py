@@ -225,18 +225,7 @@ class Batch:
             reason = f"{type(error).__name__}: {error}"
             self.letters.append(Letter(run_of(message), text_of(message), reason))
             answer = Answer(ok=False, reason=f"it could not be decided: {reason}", code="internal")
-        given = answer.data.get("run_id")
-        run_id = given if isinstance(given, str) else run_of(message)
-        self.answers[message.command_id] = commands.Command(
-            id=message.command_id,
-            kind=type(message).__name__,
-            run_id=run_id,
-            ok=answer.ok,
-            code="" if answer.ok else answer.code,
-            reason=answer.reason,
-            data=answer.data,
-            at=self.now,
-        )
+        self.answers[message.command_id] = answered(message, answer, self.now)
 
     # -- reports and findings
 
@@ -364,6 +353,21 @@ class Batch:
     def _is_ready(self, ref: StepRef) -> bool:
         attempt = self.runs[ref.run_id].attempts.get((ref.step, ref.item))
         return attempt is not None and attempt.status is StepStatus.READY and attempt.fence == ref.fence
+
+
+def answered(message: Asked, answer: Answer, now: float) -> commands.Command:
+    """Write an answer as it is kept."""
+    given = answer.data.get("run_id")
+    return commands.Command(
+        id=message.command_id,
+        kind=type(message).__name__,
+        run_id=given if isinstance(given, str) else run_of(message),
+        ok=answer.ok,
+        code="" if answer.ok else answer.code,
+        reason=answer.reason,
+        data=answer.data,
+        at=now,
+    )
 
 
 def _without_repeats(messages: list[Told]) -> Iterator[list[Told]]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 CACHED_FLOWS: Final = 256
+MAX_DIGITS: Final = 9
+"""Of the number of a version: the column holds no larger ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Definitions:
     def find(self, conn: Connection, flow: str) -> Defined:
         """Give the definition that a name, `name@version` or id means for a new run."""
         name, _, version = flow.partition("@")
-        if version and not version.isdecimal():
+        if version and not (version.isdecimal() and len(version) <= MAX_DIGITS):
             raise NotFound("definition", flow, "write NAME or NAME@VERSION, as in order@3")
         row = definitions.find(conn, name, int(version) if version else None)
         if row is None:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Broken
+from wfcelery.core.messages import Answer, Broken
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
-from wfcelery.executor.batch import Batch, Letter
+from wfcelery.executor.batch import Batch, Letter, answered
 from wfcelery.executor.definitions import Definitions
-from wfcelery.executor.messages import Message, Start, Unreadable, run_of, text_of
+from wfcelery.executor.messages import Message, Start, Unreadable, is_asked, run_of, text_of
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
-from wfcelery.store import dead_letters, steps
+from wfcelery.store import commands, dead_letters, steps
 from wfcelery.store.changes import RunChange
 from wfcelery.store.database import Database
 from wfcelery.store.lease import Lease
@@ -105,15 +105,19 @@ class Executor:
         try:
             self._commit([message], timers=False)
         except (LostLease, NotReachable):
+            self._forget()
             raise
         except StoreError as error:
             self._forget()
             run_id = None if isinstance(message, Unreadable) else run_of(message)
+            now = self._clock.now()
             with self._database.transaction() as conn:
                 self._lease.check(conn)
-                dead_letters.put(
-                    conn, at=self._clock.now(), run_id=run_id, message=text_of(message), error=str(error)
-                )
+                dead_letters.put(conn, at=now, run_id=run_id, message=text_of(message), error=str(error))
+                if is_asked(message) and not commands.get_many(conn, [message.command_id]):
+                    reason = f"it could not be written: {error}"
+                    answer = Answer(ok=False, reason=reason, code="internal")
+                    commands.put_many(conn, [answered(message, answer, now)])
             if run_id is not None and not isinstance(message, Broken | Start):
                 self._commit_alone(Broken(run_id, f"a message could not be written: {error}"))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import Boolean, Integer
 
-from wfcelery.errors import StaleState
+from wfcelery.errors import StaleState, StoreError
 from wfcelery.store.database import POSTGRESQL, end_transaction
 from wfcelery.store.failures import DRIVER_ERRORS
 from wfcelery.store.times import Time
@@ -55,6 +55,10 @@ def update(
 def _say(
     conn: Connection, statement: str, table: Table, columns: tuple[str, ...], rows: Sequence[Row]
 ) -> int:
+    transaction = conn.get_transaction()
+    if transaction is None or not transaction.is_active:
+        # Past SQLAlchemy nobody else would refuse it, and SQLite would commit it at once.
+        raise StoreError(f"{table.name}: a statement of this transaction failed; nothing was written")
     cursor: Any = conn.connection.cursor()
     try:
         if len(rows) == 1:
