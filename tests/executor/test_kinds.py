@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.executor.desk import ANN, BOB, Desk
 from wfcelery.core.ids import child_id
-from wfcelery.core.messages import Cancel, Decide, Principal, RetryRun, Signal, StepDone
+from wfcelery.core.messages import Cancel, Decide, Principal, RetryRun, Signal, StepDone, StepFailed
+from wfcelery.core.state import Error
 from wfcelery.core.values import Json
 from wfcelery.embedded.engine import new_run_id
 from wfcelery.executor.messages import Broadcast, Define, Start
@@ -183,6 +184,61 @@ def test_a_signal_by_key_reaches_all_who_wait_else_it_is_kept(desk: Desk) -> Non
     assert desk.ask(Broadcast("b2", "paid", "C", BOB, 20)).data == {"reached": []}
     late = desk.start(flow, {"order": "C"})
     assert desk.run(late)["output"] == 20
+
+
+def test_a_signal_by_key_reaches_who_began_to_wait_in_the_same_batch(desk: Desk) -> None:
+    run = new_run_id(desk.clock.now())
+    start = Start("c1", run, waiting(key="A"), {}, ANN)
+    desk.tell(start, Broadcast("b1", "paid", "A", BOB, 10), Broadcast("b2", "paid", "A", BOB, 20))
+    assert desk.run(run)["output"] == 10
+    late = desk.start(waiting(key="A"))
+    assert desk.run(late)["output"] == 20
+
+
+def test_kept_signals_by_key_go_one_to_each_who_begins_to_wait(desk: Desk) -> None:
+    desk.ask(Define("d1", waiting(key="A"), ANN))
+    desk.tell(Broadcast("b1", "paid", "A", BOB, 10), Broadcast("b2", "paid", "A", BOB, 20))
+    ids = [new_run_id(desk.clock.now()) for _ in range(3)]
+    desk.tell(*(Start(f"c{run}", run, "shop", {}, ANN) for run in ids))
+    assert [desk.run(run)["output"] for run in ids] == [10, 20, None]
+
+
+def test_a_signal_by_key_reaches_every_step_of_a_run_that_waits_for_it(desk: Desk) -> None:
+    wait: Json = {"wait": {"signal": "paid", "key": "A"}, "next": "both"}
+    flow: Json = {
+        "name": "twice",
+        "start": "fork",
+        "steps": {"fork": {"parallel": ["one", "two"]}, "one": wait, "two": wait, "both": {"done": True}},
+    }
+    run = desk.start(flow)
+    assert desk.ask(Broadcast("b1", "paid", "A", BOB, 10)).data == {"reached": [run]}
+    assert desk.run(run)["output"] == {"one": 10, "two": 10}
+
+
+def test_a_kept_signal_is_left_to_others_by_a_wait_that_is_cancelled_at_once(desk: Desk) -> None:
+    desk.ask(Broadcast("b1", "paid", "A", BOB, 10))
+    flow: Json = {
+        "name": "race",
+        "start": "fork",
+        "steps": {
+            "fork": {"parallel": ["wait", "pass"]},
+            "wait": {"wait": {"signal": "paid", "key": "A"}, "next": "first"},
+            "pass": {"next": "first"},
+            "first": {"join_mode": "any", "tool": "echo", "done": True},
+        },
+    }
+    assert desk.states(desk.start(flow))["wait"] == "cancelled"
+    assert desk.run(desk.start(waiting(key="A")))["output"] == 10
+
+
+def test_a_timer_is_not_forgotten_when_a_refused_retry_reads_its_run_again(desk: Desk) -> None:
+    run = desk.start({"name": "one", "start": "work", "steps": {"work": {"tool": "echo", "done": True}}})
+    failed = StepFailed(desk.take("work").ref, Error("ValueError", "no"))
+    desk.tell(failed, RetryRun("r1", run, ANN))
+    assert desk.executor.next_due == desk.clock.now() + 30
+    desk.clock.advance(30)
+    desk.tell()
+    assert desk.take("work").ref.attempt == 2
 
 
 def test_a_wait_that_times_out_fails_or_takes_its_own_way(desk: Desk) -> None:

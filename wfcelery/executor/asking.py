@@ -9,6 +9,7 @@ from wfcelery.core import values
 from wfcelery.core.limits import Limits
 from wfcelery.core.messages import Answer, Principal, Request, RetryRun, Signal
 from wfcelery.core.state import Error, StoredSignal
+from wfcelery.core.values import Json
 from wfcelery.errors import InvalidFlow, NotReachable, StoreError, WfceleryError
 from wfcelery.executor import starting
 from wfcelery.executor.definitions import fault_json
@@ -95,12 +96,15 @@ def _retry(batch: Batch, message: RetryRun) -> Answer:
 
 
 def _broadcast(batch: Batch, message: Broadcast) -> Answer:
-    reached = []
+    batch.write_runs()
+    reached: list[Json] = []
     for run_id in signals.waiting(batch.conn, message.name, message.key):
+        if not batch.waits(run_id, message.name, message.key):
+            continue  # Another step that the signal has reached needed this one no more.
         signal = Signal(message.command_id, run_id, message.name, message.by, message.payload, message.key)
-        if request(batch, signal).ok:
+        if request(batch, signal).ok and run_id not in reached:
             reached.append(run_id)
     if not reached:
         kept = StoredSignal(message.command_id, message.name, message.key, message.payload)
         signals.keep_for_key(batch.conn, kept, now=batch.now, expires_at=batch.now + SIGNAL_KEPT_S)
-    return Answer(ok=True, data={"reached": list(reached)})
+    return Answer(ok=True, data={"reached": reached})

@@ -48,6 +48,7 @@ from wfcelery.core.state import (
     RunStatus,
     StepRef,
     StepStatus,
+    WaitsFor,
 )
 from wfcelery.errors import NotReachable, StoreError
 from wfcelery.executor import asking, starting
@@ -96,6 +97,7 @@ class Batch:
         self.limits = limits
         self.runs: dict[str, Run] = {}
         self.changes: dict[str, RunChange] = {}
+        self.written: list[RunChange] = []
         self.answers: dict[str, commands.Command] = {}
         self.dispatches: list[Dispatch] = []
         self.stops: list[StepRef] = []
@@ -140,19 +142,28 @@ class Batch:
 
     def write(self) -> None:
         """Write everything that was decided."""
-        changes.write(self.conn, list(self.changes.values()))
+        self.write_runs()
         if self.answers:
             commands.put_many(self.conn, list(self.answers.values()))
-        if self._votes:
-            votes.put_many(self.conn, self._votes, now=self.now)
-        if self._kept:
-            signals.keep(self.conn, self._kept, now=self.now)
-        if self._used:
-            signals.use(self.conn, self._used, now=self.now)
         for letter in self.letters:
             dead_letters.put(
                 self.conn, at=self.now, run_id=letter.run_id, message=letter.message, error=letter.error
             )
+
+    def write_runs(self) -> None:
+        """Write what was decided about runs so far: from here on the tables can be asked about them."""
+        changes.write(self.conn, list(self.changes.values()))
+        self.written += self.changes.values()
+        self.changes.clear()
+        if self._votes:
+            votes.put_many(self.conn, self._votes, now=self.now)
+            self._votes.clear()
+        if self._kept:
+            signals.keep(self.conn, self._kept, now=self.now)
+            self._kept.clear()
+        if self._used:
+            signals.use(self.conn, self._used, now=self.now)
+            self._used.clear()
 
     def mark_all(self) -> None:
         """Write down of every step that was handed over that it was."""
@@ -175,9 +186,7 @@ class Batch:
 
     def reload(self, run_id: str) -> None:
         """Read a run again, in full; what was decided about it so far is written first."""
-        change = self.changes.pop(run_id, None)
-        if change is not None:
-            changes.write(self.conn, [change])
+        self.write_runs()
         self.runs.update(self._load([run_id], full=True))
 
     def decide(self, run: Run, message: RunMessage) -> core.Decision | None:
@@ -208,6 +217,14 @@ class Batch:
         if run_id in self.unmarked:
             self._tell(run_id, [])
         return self.run(run_id)
+
+    def waits(self, run_id: str, name: str, key: str) -> bool:
+        """Tell whether a step of the run waits for this signal with this key."""
+        run = self.run(run_id)
+        return run is not None and any(
+            attempt.waits_for is WaitsFor.SIGNAL and run.prepared[place].args == {"signal": name, "key": key}
+            for place, attempt in run.attempts.items()
+        )
 
     def begin(self, new: NewRun) -> Answer:
         """Begin a run whose definition is known and whose input was checked."""
@@ -334,11 +351,14 @@ class Batch:
             self._tell(effect.parent.run_id, [ended])
 
     def _find_signal(self, effect: FindSignal) -> None:
+        if not self.waits(effect.run_id, effect.name, effect.key):
+            return  # It was cancelled in the very decision that opened it.
         stored = signals.find(self.conn, effect.name, effect.key, now=self.now)
-        if stored is not None and stored.id not in self._used:
+        if stored is not None:
             signal = Signal(stored.id, effect.run_id, effect.name, ENGINE, stored.payload, effect.key)
             if asking.request(self, signal).ok:
-                self._used.append(stored.id)
+                # At once, so that the next who waits for this key finds the next signal.
+                signals.use(self.conn, [stored.id], now=self.now)
 
     # -- the tables
 

@@ -139,12 +139,15 @@ class Executor:
             if not messages or now >= self._marks_due:
                 batch.mark_all()
             batch.write()
+            found = steps.next_due(conn, self._only) if timers else None
         self._unmarked = batch.unmarked
         self._remember(batch)
-        self._look_ahead(batch, now, fired=timers, more=more)
+        if timers:
+            self._next_due = now if more else NEVER if found is None else max(found, now)
+        self._look_ahead(batch.written)
         self._publish(batch)
-        if self._observer is not None and batch.changes:
-            self._observer(list(batch.changes.values()))
+        if self._observer is not None and batch.written:
+            self._observer(batch.written)
 
     def _hold_lease(self, conn: Connection, now: float) -> None:
         """Make sure that nobody else writes, now and for a while."""
@@ -160,12 +163,9 @@ class Executor:
         batch.handle(due)
         return len(due) == BATCH
 
-    def _look_ahead(self, batch: Batch, now: float, *, fired: bool, more: bool) -> None:
-        if fired:
-            with self._database.reading() as conn:
-                found = steps.next_due(conn, self._only)
-            self._next_due = now if more else NEVER if found is None else max(found, now)
-        for change in batch.changes.values():
+    def _look_ahead(self, changes: Sequence[RunChange]) -> None:
+        """Take note of the timers that a batch has set."""
+        for change in changes:
             timers = [write.after.due_at for write in change.writes.values()]
             if change.before is not None and change.before.held and not change.after.held:
                 # While the run was held, nobody looked at its timers.
@@ -199,6 +199,7 @@ class Executor:
         self._runs.clear()
         self._definitions.forget()
         self._next_due = 0.0
+        self._renew_at = 0.0
 
 
 __all__ = ["BATCH", "Executor", "Letter"]

@@ -77,9 +77,9 @@ def find(conn: Connection, name: str, key: str, *, now: float) -> StoredSignal |
 
 
 def waiting(conn: Connection, name: str, key: str) -> list[str]:
-    """List the live runs in which a step waits for this signal with this key."""
+    """List the live runs in which a step waits for this signal with this key, once for each such step."""
     shown = digest(canonical({"signal": name, "key": key}))
-    return list(dict.fromkeys(conn.execute(_waiting, {"shown": shown}).scalars()))
+    return list(conn.execute(_waiting, {"shown": shown}).scalars())
 
 
 def of_runs(conn: Connection, run_ids: Sequence[str]) -> dict[str, tuple[StoredSignal, ...]]:
