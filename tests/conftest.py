@@ -11,6 +11,7 @@ import pytest
 # finalised during that late import ends the whole session with a SystemError.
 from hypothesis import settings
 
+from tests.proof import problems
 from tests.services import postgres as postgres_service
 from tests.services import shared
 from tests.services import valkey as valkey_service
@@ -37,16 +38,37 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres_serv
 
 
 @pytest.fixture
-def postgres_url(postgres: postgres_service.Server) -> Iterator[str]:
+def postgres_url(request: pytest.FixtureRequest, postgres: postgres_service.Server) -> Iterator[str]:
     """A new, empty database on PostgreSQL. Whoever makes an engine on it disposes of it."""
     with postgres.database() as url:
         yield url
+        if not _corrupts(request):
+            assert problems(url) == []
+
+
+@pytest.fixture(autouse=True)
+def _every_database_that_a_test_leaves_is_sound(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "tmp_path" not in request.fixturenames:
+        yield
+        return
+    folder: Path = request.getfixturevalue("tmp_path")
+    yield
+    if not _corrupts(request):
+        left = {path: problems(f"sqlite:///{path}") for path in folder.rglob("*.db")}
+        assert {path: found for path, found in left.items() if found} == {}
+
+
+def _corrupts(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("corrupts") is not None
 
 
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A new, empty database in a file."""
-    return f"sqlite:///{tmp_path / 'wfcelery.db'}"
+    path = tmp_path / "wfcelery.db"
+    yield f"sqlite:///{path}"
+    if path.exists() and not _corrupts(request):
+        assert problems(f"sqlite:///{path}") == []
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

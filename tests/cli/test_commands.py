@@ -92,6 +92,7 @@ def test_a_database_of_an_unknown_version_exits_5(here: Path, capsys: pytest.Cap
     assert said.err.startswith("wfcelery: the tables are at version none, this wfcelery knows ")
 
 
+@pytest.mark.corrupts
 def test_a_file_that_is_no_database_exits_5(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "text.db").write_text("not a database, but a text that is long enough to be looked at" * 20)
     said = call(capsys, "ps", "--database", "text.db")

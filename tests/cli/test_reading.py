@@ -145,6 +145,7 @@ def test_a_folder_is_kept_with_what_it_calls_and_nothing_if_one_is_faulty(
     assert call(capsys, "define", "p.yaml", "-o", "ids").out == "c@1\np@1\n"
 
 
+@pytest.mark.corrupts
 def test_a_sound_database_agrees_and_a_changed_one_does_not(
     runs: list[str], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

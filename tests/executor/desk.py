@@ -13,10 +13,9 @@ from wfcelery.core.values import Json
 from wfcelery.embedded import VirtualClock
 from wfcelery.embedded.engine import new_command_id, new_run_id
 from wfcelery.embedded.mailbox import LocalMailbox
-from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Asked, Message, Start
-from wfcelery.store import check, commands, lease, views
+from wfcelery.store import commands, lease, views
 from wfcelery.store.commands import Command
 from wfcelery.store.database import open_database
 from wfcelery.tools import Registry
@@ -58,18 +57,10 @@ class Desk:
         self.executor = self._new_executor()
 
     def close(self) -> None:
-        """Prove the tables, then let go of them."""
-        try:
-            assert self.problems() == []
-        finally:
-            if self.lease is not None:
-                self.lease.release()
-            self.database.close()
-
-    def problems(self) -> list[check.Problem]:
-        catalogue = Definitions(None, self.limits)
-        with self.database.reading() as conn:
-            return check.check(conn, lambda each: catalogue.get(conn, each).flow)
+        """Let go of the tables; the fixture that gave them proves them."""
+        if self.lease is not None:
+            self.lease.release()
+        self.database.close()
 
     def tell(self, *messages: Message) -> None:
         """Put messages into the mailbox as one batch and let the executor take them in, marks and all."""

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from wfcelery.core.values import Json
     from wfcelery.store import Database
 
+pytestmark = pytest.mark.corrupts  # rows are planted by hand
+
 DENIABLE: Json = {
     "start": "ask",
     "steps": {

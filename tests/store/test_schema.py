@@ -26,6 +26,8 @@ from wfcelery.store.times import Time, iso
 if TYPE_CHECKING:
     from wfcelery.store import Connection, Database
 
+pytestmark = pytest.mark.corrupts  # rows are planted by hand
+
 
 def shape(conn: Connection) -> list[object]:
     """Everything that the database itself says of our tables."""

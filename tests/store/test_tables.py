@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from wfcelery.core.values import Json
     from wfcelery.store import Connection, Database
 
+pytestmark = pytest.mark.corrupts  # rows are planted by hand
+
 
 def add(conn: Connection, name: str, document: str, **more: object) -> definitions.Definition:
     return definitions.add(
