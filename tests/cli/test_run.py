@@ -183,7 +183,8 @@ def test_flows_that_call_one_another_are_refused(here: Path, capsys: pytest.Capt
         2,
         (
             "wfcelery: the flow has 1 fault\n"
-            "b.yaml: these flows call one another: a.yaml → b.yaml → a.yaml [subflow-cycle]\n"
+            "b.yaml: these flows call one another: a.yaml → b.yaml → a.yaml [subflow-cycle] "
+            "(a flow ends; use `retry` or `foreach` to repeat work)\n"
         ),
     )
     assert not (here / ".wfcelery").exists()

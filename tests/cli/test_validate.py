@@ -71,11 +71,46 @@ def test_a_folder_without_flows_and_a_missing_file_exit_2(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "empty").mkdir()
-    assert call(capsys, "validate", "empty").err == (
-        "wfcelery: empty: holds no flows; they end in .yaml, .yml or .json\n"
+    empty = call(capsys, "validate", "empty")
+    assert (empty.code, empty.out) == (
+        2,
+        "empty: holds no flows [unreadable-file] (they end in .yaml, .yml or .json)\n",
     )
     missing = call(capsys, "validate", "nope.yaml")
-    assert (missing.code, missing.err) == (2, "wfcelery: nope.yaml: there is no such file\n")
+    assert (missing.code, missing.out) == (2, "nope.yaml: there is no such file [unreadable-file]\n")
+
+
+@pytest.mark.parametrize("command", ["validate", "define"])
+def test_a_file_that_is_not_there_hides_the_faults_of_no_other(
+    here: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (here / "bad.yaml").write_text("start: a\nsteps: {a: {tool: ecko, done: true}}\n")
+    (here / "good.yaml").write_text(GOOD)
+    (here / "worse.json").write_text("[]")
+    said = call(capsys, command, "nope.yaml", "bad.yaml", "good.yaml", "worse.json")
+    lines = [
+        "nope.yaml: there is no such file [unreadable-file]",
+        "bad.yaml:2:13: there is no tool `ecko` [unknown-tool] (did you mean `echo`?)",
+        "worse.json:1:1: a flow is a map; this is a list [bad-type] (write a map with `start` and its steps)",
+    ]
+    tally = "4 flows, 3 faults in 3"
+    assert said.code == 2
+    assert (said.out + said.err).splitlines() == (
+        [*lines, tally] if command == "validate" else [f"wfcelery: {tally}", *lines]
+    )
+    assert not (here / ".wfcelery").exists()
+
+
+def test_the_faults_of_a_flow_that_others_call_are_told_once(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "parent.yaml").write_text("start: a\nsteps: {a: {flow: {name: child}, done: true}}\n")
+    (here / "child.yaml").write_text("[]")
+    said = call(capsys, "validate", ".")
+    assert said.out == (
+        "child.yaml:1:1: a flow is a map; this is a list [bad-type] "
+        "(write a map with `start` and its steps)\n"
+    )
 
 
 def test_your_own_tools_are_known(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from wfcelery.cli.options import (
     Command,
     database_option,
     debug_option,
+    flow_paths_argument,
     output_option,
     see_modules_here,
     settings_of,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
         "wfcelery run $(wfcelery define order.yaml -o ids)",
     ),
 )
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", type=click.Path(path_type=Path))
+@flow_paths_argument
 @user_option
 @tools_option
 @database_option
@@ -46,12 +47,11 @@ def define(
     A flow that is kept never changes: a changed file becomes the next version, the same file stays the same
     version. All files are checked before any is kept. Flows that they call are taken from the same folder.
     """
-    from wfcelery.cli.checking import check_file
-    from wfcelery.cli.files import flow_paths, read_flow
+    from wfcelery.cli.checking import check_files
+    from wfcelery.cli.files import FaultyFiles
     from wfcelery.cli.siblings import in_order
     from wfcelery.core.messages import Principal
     from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
-    from wfcelery.errors import InvalidInput
     from wfcelery.executor.messages import Define
     from wfcelery.tools import Registry
     from wfcelery.tools.catalogue import Catalogue
@@ -59,12 +59,11 @@ def define(
     settings = settings_of(database=database, tools=tools, user=user)
     see_modules_here()
     registry = Registry.load(settings.tools)
-    files = [read_flow(path) for path in flow_paths(paths)]
-    if not files:
-        raise InvalidInput(str(paths[0]), "holds no flows; they end in .yaml, .yml or .json")
+    checked = check_files(paths, Catalogue(registry), settings)
+    if checked.faulty:
+        raise FaultyFiles(checked.faulty, checked.count)
     wanted: dict[Path, FlowFile] = {}
-    for file in files:
-        check_file(file, Catalogue(registry), settings)
+    for file in checked.good:
         for each in (*in_order(file), file):
             wanted.setdefault(each.path.resolve(), each)
     made: list[dict[str, Json]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,33 @@ class FaultyFile(InvalidFlow):
         count = len(self.faults)
         head = "the flow has 1 fault" if count == 1 else f"the flow has {count} faults"
         return "\n".join([head, *(fault_line(self.file, fault) for fault in self.faults)])
+
+
+class FaultyFiles(InvalidFlow):
+    """Some of several files have faults; each is told with its file and place."""
+
+    def __init__(self, faulty: tuple[FaultyFile, ...], checked: int) -> None:
+        super().__init__(tuple(fault for each in faulty for fault in each.faults))
+        self.args = (faulty, checked)
+        self.faulty = faulty
+        self.checked = checked
+
+    def __str__(self) -> str:
+        return "\n".join([tally(self.checked, self.faulty), *lines_of(self.faulty)])
+
+
+def tally(checked: int, faulty: Sequence[FaultyFile]) -> str:
+    """Say how many flows were looked at, and how many faults they have."""
+    flows = "1 flow" if checked == 1 else f"{checked} flows"
+    if not faulty:
+        return f"{flows}, no faults"
+    count = sum(len(each.faults) for each in faulty)
+    return f"{flows}, {'1 fault' if count == 1 else f'{count} faults'} in {len(faulty)}"
+
+
+def lines_of(faulty: Sequence[FaultyFile]) -> list[str]:
+    """Write every fault of several files."""
+    return [fault_line(each.file, fault) for each in faulty for fault in each.faults]
 
 
 def fault_line(file: str, fault: Fault) -> str:

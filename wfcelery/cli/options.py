@@ -54,6 +54,12 @@ def debug_option(command: F) -> F:
     )(command)
 
 
+def flow_paths_argument(command: F) -> F:
+    """Add the files and folders of flows. What cannot be read is told beside the faults of the others."""
+    kind = click.Path(path_type=Path, readable=False)
+    return click.argument("paths", nargs=-1, required=True, metavar="FILE|FOLDER...", type=kind)(command)
+
+
 def database_option(command: F) -> F:
     """Add `--database`."""
     return click.option(

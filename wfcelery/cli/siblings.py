@@ -29,7 +29,8 @@ def in_order(first: FlowFile) -> list[FlowFile]:
         for path in _siblings(file):
             if path.resolve() in here:
                 circle = " → ".join(each.name for each in (*here[here.index(path.resolve()) :], path))
-                fault = Fault("subflow-cycle", f"these flows call one another: {circle}")
+                hint = "a flow ends; use `retry` or `foreach` to repeat work"
+                fault = Fault("subflow-cycle", f"these flows call one another: {circle}", hint=hint)
                 raise FaultyFile((fault,), str(file.path))
             if path.resolve() not in found:
                 sibling = read_flow(path)
