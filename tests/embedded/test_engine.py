@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -117,6 +118,38 @@ def test_a_tool_over_its_time_fails_though_its_thread_hangs_and_its_late_result_
         while "report_refused" not in {event["type"] for event in engine.events(run_id)}:
             engine.turn()
         assert engine.run_json(run_id) == seen
+
+
+def test_what_waits_behind_a_thread_that_hangs_is_done_by_the_one_that_takes_its_place() -> None:
+    release = threading.Event()
+
+    @tool
+    def hang() -> None:
+        release.wait(30)
+
+    flow: Json = {
+        "name": "hung",
+        "start": "fork",
+        "steps": {
+            "fork": {"parallel": ["hangs", "waits"]},
+            "hangs": {
+                "tool": "hang",
+                "timeout_s": 0.05,
+                "retry": {"max_attempts": 1},
+                "optional": True,
+                "next": "both",
+            },
+            "waits": {"tool": "echo", "args": {"value": 7}, "next": "both"},
+            "both": {"done": True},
+        },
+    }
+    with Engine("sqlite://", registry(hang), workers=1) as engine:
+        run_id = engine.start(flow, {}, by="ann")
+        deadline = time.monotonic() + 10
+        while not engine.standing(run_id).ended and time.monotonic() < deadline:
+            engine.turn()
+        release.set()
+        assert engine.run_json(run_id)["output"] == {"waits": 7}
 
 
 def test_a_cancelled_run_asks_its_tool_to_stop() -> None:

@@ -51,11 +51,7 @@ class ThreadPool:
         """Queue the steps, and start threads for them as far as `size` allows."""
         with self._changed:
             self._queue.extend(steps)
-            missing = min(len(self._queue) - self._idle, self._size - self._threads)
-            for _ in range(missing):
-                self._threads += 1
-                # Daemons: a tool that hangs must not keep the process from ending.
-                threading.Thread(target=self._work, name=f"step-{self._threads}", daemon=True).start()
+            self._start_threads()
             self._changed.notify(len(steps))
 
     def stop(self, refs: Sequence[StepRef]) -> None:
@@ -67,12 +63,9 @@ class ThreadPool:
                     running.stop.set()
             wanted = set(refs)
             dropped = [step for step in self._queue if step.ref in wanted]
-            for step in dropped:
-                self._queue.remove(step)
-        for step in dropped:
-            self._mailbox.push(
-                StepFailed(step.ref, Error("cancelled", "stopped before it began"), retry=False)
-            )
+            if dropped:
+                self._queue = deque(step for step in self._queue if step.ref not in wanted)
+        self._mailbox.push(*map(_stopped, dropped))
 
     def next_deadline(self) -> float | None:
         """Tell in how many seconds the next step runs out of time; None if none has a limit."""
@@ -96,6 +89,7 @@ class ThreadPool:
                     running.stop.set()
                     self._threads -= 1
                     late.append(running.step)
+            self._start_threads()
         for step in late:
             error = Error("timeout", f"the tool ran longer than {step.timeout_s:g} s")
             self._mailbox.push(StepFailed(step.ref, error, ("timeout",)))
@@ -107,6 +101,15 @@ class ThreadPool:
             for running in self._running.values():
                 running.stop.set()
             self._changed.notify_all()
+
+    def _start_threads(self) -> None:
+        """Start threads for what is queued, as far as `size` allows."""
+        missing = min(len(self._queue) - self._idle, self._size - self._threads)
+        for _ in range(missing):
+            # Daemons: a tool that hangs must not keep the process from ending.
+            name = f"step-{self._threads + 1}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._threads += 1
 
     def _work(self) -> None:
         name = threading.current_thread().name
@@ -150,11 +153,10 @@ class InlinePool:
     def stop(self, refs: Sequence[StepRef]) -> None:
         """Steps still queued will not begin."""
         wanted = set(refs)
-        for step in [step for step in self._queue if step.ref in wanted]:
-            self._queue.remove(step)
-            self._mailbox.push(
-                StepFailed(step.ref, Error("cancelled", "stopped before it began"), retry=False)
-            )
+        dropped = [step for step in self._queue if step.ref in wanted]
+        if dropped:
+            self._queue = deque(step for step in self._queue if step.ref not in wanted)
+        self._mailbox.push(*map(_stopped, dropped))
 
     def work(self) -> bool:
         """Do the step that has waited longest; tell whether there was one."""
@@ -169,6 +171,10 @@ class InlinePool:
     def close(self) -> None:
         """Forget what is queued."""
         self._queue.clear()
+
+
+def _stopped(step: Dispatch) -> StepFailed:
+    return StepFailed(step.ref, Error("cancelled", "stopped before it began"), retry=False)
 
 
 class _Pace:
