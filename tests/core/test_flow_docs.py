@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -94,3 +95,8 @@ def test_every_code_is_documented_and_every_documented_code_exists() -> None:
     said = {word for word in quoted if "-" in word} | {"cycle", "empty"} | found_in_files
     assert table == sorted(table)
     assert set(table) == said
+
+
+def test_the_published_schema_is_the_one_of_the_code() -> None:
+    published = Path(__file__).parent.parent.parent / "docs" / "flow.schema.json"
+    assert json.loads(published.read_text()) == flow_schema()
