@@ -374,3 +374,22 @@ def test_a_report_that_names_no_retry_on_is_final(desk: Desk) -> None:
     run = desk.start(flow)
     desk.tell(StepFailed(desk.take("a").ref, Error("Declined", "no money"), ("Declined", "shop.Declined")))
     assert desk.run(run)["error"] == {"type": "Declined", "message": "step a failed: no money"}
+
+
+def test_a_missing_input_of_the_flat_form_is_empty_text_with_a_warning(desk: Desk) -> None:
+    flow: Json = {
+        "start": {
+            "name": "ask",
+            "tool": "echo",
+            "args": {"id": "{{input.doc_id}}"},
+            "branch": [{"if": "input.kind == 'large'", "then": "large"}, {"else": "small"}],
+        },
+        "large": {"done": True},
+        "small": {"done": True},
+    }
+    run = desk.start(flow)
+    assert desk.take("ask").prepared.args == {"id": ""}
+    desk.done("ask", 1)
+    assert desk.states(run) == {"ask": "done", "large": "skipped", "small": "done"}
+    warnings = [event["data"] for event in desk.events(run) if event["type"] == "input_missing"]
+    assert warnings == [{"names": ["input.doc_id"]}, {"names": ["input.kind"]}]

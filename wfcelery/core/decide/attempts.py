@@ -240,10 +240,13 @@ def _choose(draft: Draft, step: Step, value: Json) -> str | Error:
     scope = scope_of(draft, result=value)
     for index, condition in enumerate(step.conditions):
         try:
-            if condition.holds(scope, lenient_input=draft.flow.lenient):
-                return f"if:{index}"
+            verdict = condition.judge(scope, lenient_input=draft.flow.lenient)
         except ExpressionError as error:
             return Error("bad-condition", f"branch {index + 1} of {step.name} cannot be decided: {error}")
+        if verdict.missing:
+            draft.note("input_missing", None, names=list(verdict.missing))
+        if verdict.holds:
+            return f"if:{index}"
     if has_else:
         return Label.ELSE.value
     return Error("stuck", f"no branch of {step.name} holds and it has no else")
