@@ -125,7 +125,9 @@ def _loop(flow: Flow, row: Row, items: list[Row]) -> Loop | None:
         ended = _take_in(ended, action, item)
     begun = [row for row in items if not again or row.attempt.attempt >= again.get(row.attempt.item, BEYOND)]
     out = sum(row.attempt.is_open for row in items)
-    return replace(ended, next=len(begun) if ended.error is None else len(ended.order), out=out)
+    if ended.error is not None:
+        return replace(ended, next=len(ended.order), out=out, closed=True)
+    return replace(ended, next=len(begun), out=out)
 
 
 def _take_in(loop: Loop, action: Foreach, row: Row) -> Loop:

@@ -185,7 +185,7 @@ class Loop:
 
     `order` names the items in the order in which they start, `next` the place in it; `again` says from which
     attempt on an item counts that is repeated by an operator's retry. `came_in` is the result that came in,
-    kept if the items read it.
+    kept if the items read it. `closed`: an item has failed, and those not under way were cancelled.
     """
 
     items: Sequence[Json]
@@ -198,6 +198,7 @@ class Loop:
     error: Error | None = None
     error_item: int = NO_ITEM
     came_in: Json = None
+    closed: bool = False
 
     def with_result(self, item: int, value: Json, size: int) -> Loop:
         """Add an item's result, `size` characters long."""

@@ -314,7 +314,7 @@ def _go_on(draft: Draft, name: str) -> None:
     if loop.size > draft.limits.collected_bytes and loop.error is None:
         reason = f"the results of {name} exceed {draft.limits.collected_bytes:,} bytes of JSON together"
         loop = replace(loop, error=Error("result-too-large", reason))
-    if loop.error is not None:
+    if loop.error is not None and not loop.closed:
         loop = _drop_unstarted(draft, name, loop)
     while loop.error is None and loop.out < foreach.concurrency and loop.next < len(loop.order):
         item = loop.order[loop.next]
@@ -338,12 +338,12 @@ def _start_item(draft: Draft, foreach: Foreach, attempt: Attempt, item: Json) ->
 
 
 def _drop_unstarted(draft: Draft, name: str, loop: Loop) -> Loop:
-    """After an item has failed for good, cancel the items that are not under way."""
+    """After an item has failed for good, cancel those not under way; no more of them can appear."""
     for attempt in list(draft.attempts.values()):
         if attempt.name == name and attempt.item != NO_ITEM and not _is_under_way(attempt):
             endings.cancel_attempt(draft, attempt, "another item failed")
             loop = replace(loop, out=loop.out - 1)
-    return replace(loop, next=len(loop.order))
+    return replace(loop, next=len(loop.order), closed=True)
 
 
 def _is_under_way(attempt: Attempt) -> bool:
