@@ -34,6 +34,15 @@ steps:
 """
 
 
+LOUD = """
+from wfcelery.tools import tool
+
+@tool
+def shout() -> None:
+    raise ValueError("bad\\x1b[31m\\u202e\\rnews")
+"""
+
+
 def write(folder: Path, name: str, text: str) -> str:
     (folder / name).write_text(text)
     return name
@@ -98,6 +107,18 @@ def test_a_failed_run_says_why_and_exits_1(here: Path, capsys: pytest.CaptureFix
     said = call(capsys, "run", write(here, "f.yaml", FAILING), "-q")
     assert (said.code, said.out) == (1, "")
     assert said.err == "✗ failed: ToolError: step break failed: no luck\n"
+
+
+def test_what_a_tool_says_cannot_steer_the_terminal(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(here, "loud.py", LOUD)
+    flow = "start: a\nsteps: {a: {tool: shout, retry: {max_attempts: 1}, done: true}}\n"
+    said = call(capsys, "run", write(here, "loud.yaml", flow), "--tools", "loud", "--key", "k\x1b[2J")
+    assert said.err.splitlines()[2:4] == [
+        "✗ a  ValueError: bad[31m news",
+        "✗ failed: ValueError: step a failed: bad[31m news",
+    ]
+    shown = [call(capsys, *command).out for command in (["ps"], ["show", only_id(capsys)])]
+    assert [character for character in "".join(shown) if character < " " and character != "\n"] == []
 
 
 def test_without_a_terminal_a_gate_stops_the_run_with_exit_6(

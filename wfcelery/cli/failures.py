@@ -48,6 +48,8 @@ def exit_code(error: BaseException) -> int:
 
 def tell(error: Exception, *, debug: bool) -> int:
     """Say on stderr what went wrong, and give the exit code."""
+    from wfcelery.cli.output import plain
+
     if debug:
         traceback.print_exception(error)
     if isinstance(error, errors.WfceleryError):
@@ -56,5 +58,5 @@ def tell(error: Exception, *, debug: bool) -> int:
         said = f"this should not have happened: {type(error).__name__}: {error}"
         if not debug:
             said += "\nRun the same command with --debug to see where, and please report it."
-    sys.stderr.write(f"wfcelery: {said}\n")
+    sys.stderr.write(f"wfcelery: {plain(said)}\n")
     return exit_code(error)

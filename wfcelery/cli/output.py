@@ -23,7 +23,7 @@ def as_json(value: Json) -> str:
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print columns as wide as they must be; the last may be any length."""
-    lines = [tuple(head), *(tuple(row) for row in rows)]
+    lines = [tuple(head), *(tuple(map(plain, row)) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
@@ -33,8 +33,14 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 def brief(value: Json, width: int = 60) -> str:
     """Write a value in one line of at most `width` characters."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ".join(text.split())
+    line = plain(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def plain(text: str) -> str:
+    """Leave out what a terminal would obey instead of showing: words of tools and people are not commands."""
+    kept = (each if each.isprintable() or each in "\n\t" else " " * each.isspace() for each in text)
+    return "".join(kept)
 
 
 def short_time(moment: Json) -> str:

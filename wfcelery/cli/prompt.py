@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TextIO
 
-from wfcelery.cli.output import as_json
+from wfcelery.cli.output import as_json, plain
 from wfcelery.cli.progress import span
 from wfcelery.cli.symbols import signs_for
 from wfcelery.core.values import Json
@@ -96,7 +96,7 @@ def question(waiting: Waiting, started_by: str, description: str, now: float) ->
     lines += [f"  {line}" for line in (*description.strip().splitlines(), *_following(waiting.shown))]
     if waiting.due_at is not None:
         lines.append(f"  decided without you in {span(max(0.0, waiting.due_at - now))}")
-    return lines
+    return [plain(line) for line in lines]
 
 
 def _following(shown: Json) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from wfcelery.cli.output import as_json, brief, print_table, short_time
+from wfcelery.cli.output import as_json, brief, plain, print_table, short_time
 from wfcelery.cli.progress import span
 from wfcelery.cli.symbols import Signs, kind_of_status, sign, signs_for
 from wfcelery.core.values import Json
@@ -29,7 +29,7 @@ def print_run(run: Mapping[str, Json], *, everything: bool) -> None:
             shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             mark = f"{sign(signs, kind_of_status(shown))} " if name == "status" else ""
             shown = short_time(value) + " UTC" if name.endswith("_at") else shown
-            click.echo(f"  {name.replace('_', ' '):<13} {mark}{shown}")
+            click.echo(f"  {name.replace('_', ' '):<13} {mark}{plain(shown)}")
     click.echo(f"  {'input':<13} {brief(run['input'], 80)}")
     click.echo()
     steps = run["steps"]
@@ -37,7 +37,7 @@ def print_run(run: Mapping[str, Json], *, everything: bool) -> None:
     print_table(("  STEP", "ATTEMPT", "STATUS", "TOOK", "RESULT"), rows)
     error = run["error"]
     if isinstance(error, Mapping):
-        click.echo(f"\nerror: {error['type']}: {error['message']}")
+        click.echo(plain(f"\nerror: {error['type']}: {error['message']}"))
     if run["status"] == "completed":
         click.echo(f"\noutput: {as_json(run['output'])}")
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from wfcelery.cli.output import plain
 from wfcelery.cli.progress import span
 from wfcelery.cli.symbols import kind_of_status, sign, signs_for, wants_colour
 from wfcelery.core.values import Json
@@ -46,7 +47,7 @@ class Words:
             self._hint(f"{mark} completed in {_took(run)}")
         else:
             reason = f": {error['type']}: {error['message']}" if isinstance(error, Mapping) else ""
-            self._say(f"{mark} {status}{reason}")
+            self._say(f"{mark} {status}{plain(reason)}")
         self._hint(f"  {self._command('show', str(run['id']))}")
 
     def interrupted(self, run_id: str | None) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Final, Protocol, TextIO
 
+from wfcelery.cli.output import plain
 from wfcelery.cli.progress import Line
 from wfcelery.cli.symbols import sign, signs_for, wants_colour
 
@@ -68,7 +69,7 @@ class Plain(Quiet):
         now = self._now()
         for line in news:
             if line.kind != "waiting":
-                self.say(f"{sign(self._signs, line.kind)} {line.text(now)}")
+                self.say(f"{sign(self._signs, line.kind)} {plain(line.text(now))}")
 
 
 class Live:
