@@ -85,11 +85,14 @@ def test_commands_that_read_never_create_a_database(
     assert list(here.iterdir()) == []
 
 
-def test_a_database_of_an_unknown_version_exits_5(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_database_without_our_tables_exits_5(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "empty.db").touch()
     said = call(capsys, "ps", "--database", "empty.db")
     assert (said.code, said.out) == (5, "")
-    assert said.err.startswith("wfcelery: the tables are at version none, this wfcelery knows ")
+    assert said.err == (
+        "wfcelery: database empty.db is out of reach: it has no tables of wfcelery; "
+        "`wfcelery run` makes them, --database names another\n"
+    )
 
 
 @pytest.mark.corrupts

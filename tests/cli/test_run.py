@@ -160,6 +160,37 @@ def test_a_gate_for_others_is_refused_with_exit_4(here: Path, capsys: pytest.Cap
     assert again.code == 0
 
 
+def test_the_command_that_goes_on_has_all_that_the_gate_asks_for(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = "{on_deny: refuse, approvers: [zoe, ann], quorum: 2, require_comment: true}"
+    flow = write(here, "g.yaml", GATED.replace("{on_deny: refuse}", gate))
+    said = call(capsys, "run", flow, "--approve", "review", "--comment", "fine", "--user", "ann", "-q")
+    assert (said.code, said.err.splitlines()) == (
+        6,
+        [
+            "review waits for approval by zoe, ann; go on with",
+            f"  wfcelery run --resume {only_id(capsys)} --approve review --comment TEXT --user zoe",
+        ],
+    )
+
+
+def test_answers_to_nothing_are_told_when_the_run_waits(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flow = write(here, "g.yaml", GATED)
+    said = call(capsys, "run", flow, "--approve", "reviw", "--signal", "paid=1", "-q")
+    assert (said.code, said.err.splitlines()) == (
+        6,
+        [
+            "--approve reviw: nothing of that name has waited so far",
+            "--signal paid: nothing of that name has waited so far",
+            "review waits for approval; go on with",
+            f"  wfcelery run --resume {only_id(capsys)} --approve review",
+        ],
+    )
+
+
 def test_a_signal_can_be_given_beforehand(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flow = write(here, "w.yaml", WAITING)
     waits = call(capsys, "run", flow, "-q")

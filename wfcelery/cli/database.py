@@ -27,6 +27,9 @@ def reading(settings: Settings) -> Iterator[Connection]:
     database = open_database(settings.database_url)
     try:
         with database.reading() as conn:
+            if migrations.version(conn) is None:
+                reason = "it has no tables of wfcelery; `wfcelery run` makes them, --database names another"
+                raise NotReachable(f"database {path or database.name}", reason)
             migrations.require_known(conn)
             yield conn
     finally:

@@ -24,6 +24,7 @@ class Words:
     def __init__(self, request: Request, stream: TextIO) -> None:
         self._flags = request.flags
         self._is_quiet = request.is_quiet
+        self._user = request.settings.user
         self._may_ask = request.may_ask
         self._stream = stream
 
@@ -61,8 +62,10 @@ class Words:
         """Tell how to go on after an answer that was refused."""
         self._hint(f"the run still waits; go on with\n  {self._command('run', '--resume', run_id)}")
 
-    def waits(self, run_id: str, waiting: Sequence[Waiting]) -> None:
-        """Tell what the run waits for, and the command that answers."""
+    def waits(self, run_id: str, waiting: Sequence[Waiting], unused: Sequence[str]) -> None:
+        """Tell what the run waits for, the command that answers, and which answers were to nothing."""
+        for answer in unused:
+            self._say(f"{answer}: nothing of that name has waited so far")
         for each in waiting:
             if each.signal is not None:
                 self._say(f"{each.name} waits for the signal {each.signal}; go on with")
@@ -75,14 +78,27 @@ class Words:
                     else "lost its worker and waits for a person"
                 )
                 self._say(f"{each.name} {waits}; go on with")
-                self._say(f"  {self._command('run', '--resume', run_id, '--approve', each.name)}")
+                self._say(f"  {self._command('run', '--resume', run_id, *self._approval(each))}")
         if not waiting:
             look = self._command("show", run_id)
             self._say(f"the run is held, or waits for a result from outside; look at\n  {look}")
 
+    def _approval(self, waiting: Waiting) -> list[str]:
+        """Write the answer to a gate with all that it asks for."""
+        words = ["--approve", waiting.name]
+        if waiting.gate is not None and waiting.gate.require_comment:
+            words += ["--comment", "TEXT"]
+        others = [each for each in waiting.approvers if each != self._user]
+        alone_suffices = waiting.gate is not None and waiting.gate.quorum == 1
+        if others and not (self._user in waiting.approvers and alone_suffices):
+            words += ["--user", others[0]]
+        return words
+
     def _command(self, *words: str) -> str:
         wanted = self._flags if words[0] == "run" else {"--database": self._flags.get("--database")}
-        flags = [part for name, value in wanted.items() if value for part in (name, value)]
+        flags = [
+            part for name, value in wanted.items() if value and name not in words for part in (name, value)
+        ]
         return shlex.join(["wfcelery", *words, *flags])
 
     def _hint(self, text: str) -> None:

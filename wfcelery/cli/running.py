@@ -93,7 +93,7 @@ class Running:
                 return self._tell(run, stdout)
             if request.as_json:
                 print_json(run, stdout)
-            self.words.waits(self.run_id, session.unanswered())
+            self.words.waits(self.run_id, session.unanswered(), session.unused())
             return WAITS
 
     def _begin(self, engine: Engine, session: Session, file: FlowFile | None) -> None:

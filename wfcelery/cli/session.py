@@ -67,6 +67,7 @@ class Session:
         self._engine: Engine | None = None
         self._is_new = True
         self._answered: set[str] = set()
+        self._used: set[str] = set()
 
     @property
     def engine(self) -> Engine:
@@ -119,6 +120,12 @@ class Session:
                 self._is_new = True
                 raise Gone
 
+    def unused(self) -> list[str]:
+        """Name the answers that nothing has asked for, as they were given."""
+        answers = self._answers
+        given = [("--approve", answers.approve), ("--deny", answers.deny), ("--signal", answers.signals)]
+        return [f"{flag} {name}" for flag, names in given for name in sorted(names) if name not in self._used]
+
     def unanswered(self) -> list[Waiting]:
         """List what the run waits for."""
         return self.engine.waiting(self.run_id)
@@ -136,12 +143,14 @@ class Session:
                 if waiting.signal not in self._answers.signals:
                     continue
                 self._answered.add(waiting.id)
+                self._used.add(waiting.signal)
                 payload = self._answers.signals[waiting.signal]
                 self.engine.ask(Signal(new_command_id(), waiting.run_id, waiting.signal, self._by, payload))
                 return True
             decision = self._answers.decision(waiting.name)
             if decision is not None:
                 self._answered.add(waiting.id)
+                self._used.add(waiting.name)
                 self._decide(waiting, decision)
                 return True
             if prompt is not None:
