@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from sqlalchemy import text
 
 from tests.executor.desk import ANN, Desk
 from wfcelery.core.messages import KeepSignal, Signal, StepDone
@@ -111,3 +112,52 @@ def test_a_request_that_cannot_be_written_is_answered(desk: Desk) -> None:
     assert (answer.ok, answer.code) == (False, "internal")
     assert answer.reason.startswith("it could not be written: ")
     assert len(letters(desk)) == 1
+
+
+def damage(desk: Desk, run: str) -> None:
+    """Add an event of nobody's, so that no other event of the run can be written."""
+    with desk.database.transaction() as conn:
+        conn.execute(
+            text(
+                "INSERT INTO workflow_events"
+                " (workflow_id, seq, at, type, item, attempt, actor, data, transition)"
+                " SELECT workflow_id, max(seq) + 1, max(at), 'planted', -1, 0, '', '{}', false"
+                " FROM workflow_events WHERE workflow_id = :run GROUP BY workflow_id"
+            ),
+            {"run": run},
+        )
+
+
+def repair(desk: Desk) -> None:
+    with desk.database.transaction() as conn:
+        conn.exec_driver_sql("DELETE FROM workflow_events WHERE type = 'planted'")
+
+
+def test_the_timers_of_a_run_that_cannot_be_written_hold_up_no_other(desk: Desk) -> None:
+    flow: Json = {"name": "later", "start": "a", "steps": {"a": {"delay": 10, "done": True}}}
+    bad, good = desk.start(flow), desk.start(flow)
+    damage(desk, bad)
+    desk.clock.advance(10)
+    for _ in range(5):
+        desk.tell()
+    assert desk.run(good)["status"] == "completed"
+    assert len(letters(desk)) == 2
+    assert desk.executor.next_due > desk.clock.now()
+    repair(desk)
+    desk.restart()
+    desk.tell()
+    assert desk.run(bad)["status"] == "completed"
+
+
+def test_a_step_that_cannot_be_marked_as_handed_over_spoils_nothing_else(desk: Desk) -> None:
+    good = desk.start(ONE)
+    fine = StepDone(desk.take("a").ref, 1)
+    bad = new_run_id(desk.clock.now())
+    desk.mailbox.push(Start("c1", bad, ONE, {}, ANN))
+    desk.executor.run_once()
+    damage(desk, bad)
+    desk.clock.advance(2)
+    desk.tell(fine)
+    assert desk.run(good)["status"] == "completed"
+    assert not desk.executor.has_marks
+    repair(desk)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Answer, Broken
+from wfcelery.core.messages import Answer, Broken, StepSent, TimerDue
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.batch import Batch, Letter, answered
@@ -66,6 +66,7 @@ class Executor:
         self._definitions = Definitions(tools, limits)
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._unmarked: dict[str, list[StepRef]] = {}
+        self._unwritable: set[str] = set()
         self._marks_due = NEVER
         self._next_due = 0.0
         self._renew_at = 0.0
@@ -88,14 +89,15 @@ class Executor:
         if not messages and not due and not self._unmarked and now < self._renew_at:
             return 0
         try:
-            self._commit(messages, timers=due)
+            self._commit(messages, timers=due, marks=not messages or now >= self._marks_due)
         except (LostLease, NotReachable):
             self._forget()
             raise
         except StoreError:
-            # Somebody wrote behind our back, or a message cannot be written: find out which, one by one.
+            # Somebody wrote behind our back, or something cannot be written: find out what, one by one.
             self._forget()
-            for message in messages:
+            marks = [StepSent(refs[0]) for refs in self._unmarked.values()]
+            for message in (*marks, *messages, *(self._overdue(now) if due else ())):
                 self._commit_alone(message)
         self._mailbox.done()
         return len(messages)
@@ -103,7 +105,7 @@ class Executor:
     def _commit_alone(self, message: Message) -> None:
         """Write one message; one that cannot be written is set aside, and its run fails."""
         try:
-            self._commit([message], timers=False)
+            self._commit([message])
         except (LostLease, NotReachable):
             self._forget()
             raise
@@ -118,10 +120,24 @@ class Executor:
                     reason = f"it could not be written: {error}"
                     answer = Answer(ok=False, reason=reason, code="internal")
                     commands.put_many(conn, [answered(message, answer, now)])
-            if run_id is not None and not isinstance(message, Broken | Start):
+            if run_id is None:
+                return
+            self._unmarked.pop(run_id, None)
+            if isinstance(message, Broken):
+                self._unwritable.add(run_id)
+            elif not isinstance(message, Start):
                 self._commit_alone(Broken(run_id, f"a message could not be written: {error}"))
 
-    def _commit(self, messages: Sequence[Message], *, timers: bool) -> None:
+    def _overdue(self, now: float) -> list[TimerDue]:
+        with self._database.reading() as conn:
+            return self._due(conn, now)
+
+    def _due(self, conn: Connection, now: float) -> list[TimerDue]:
+        """List the timers to fire; those of runs that cannot be written would only fail again."""
+        due = steps.due(conn, now, BATCH, self._only)
+        return [timer for timer in due if timer.run_id not in self._unwritable]
+
+    def _commit(self, messages: Sequence[Message], *, timers: bool = False, marks: bool = False) -> None:
         now = self._clock.now()
         with self._database.transaction() as conn:
             self._hold_lease(conn, now)
@@ -136,14 +152,15 @@ class Executor:
             batch.preload(messages)
             batch.handle(messages)
             more = timers and self._fire(conn, batch, now)
-            if not messages or now >= self._marks_due:
+            if marks:
                 batch.mark_all()
             batch.write()
             found = steps.next_due(conn, self._only) if timers else None
         self._unmarked = batch.unmarked
         self._remember(batch)
         if timers:
-            self._next_due = now if more else NEVER if found is None else max(found, now)
+            soonest = now + MARK_WITHIN_S if self._unwritable else now
+            self._next_due = now if more else NEVER if found is None else max(found, soonest)
         self._look_ahead(batch.written)
         self._publish(batch)
         if self._observer is not None and batch.written:
@@ -158,7 +175,7 @@ class Executor:
 
     def _fire(self, conn: Connection, batch: Batch, now: float) -> bool:
         """Let due timers act, after the messages that came before them; tell whether more are due."""
-        due = steps.due(conn, now, BATCH, self._only)
+        due = self._due(conn, now)
         batch.preload(due)
         batch.handle(due)
         return len(due) == BATCH
