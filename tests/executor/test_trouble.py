@@ -161,3 +161,12 @@ def test_a_step_that_cannot_be_marked_as_handed_over_spoils_nothing_else(desk: D
     assert desk.run(good)["status"] == "completed"
     assert not desk.executor.has_marks
     repair(desk)
+
+
+def test_a_limit_that_is_lowered_does_not_stop_runs_of_flows_accepted_before(desk: Desk) -> None:
+    steps: Json = {"a": {"tool": "echo", "next": "b"}, "b": {"done": True}}
+    run = desk.start({"name": "two", "start": "a", "steps": steps})
+    desk.limits = dataclasses.replace(desk.limits, steps=1, edges=0, flow_bytes=10, depth=1)
+    desk.restart()
+    desk.done("a", 1)
+    assert desk.run(run)["status"] == "completed"

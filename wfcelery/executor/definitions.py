@@ -27,6 +27,10 @@ MAX_DIGITS: Final = 9
 """Of the number of a version: the column holds no larger ones."""
 
 
+# What was accepted once stays so: a limit that is lowered later must not stop the runs that are under way.
+_ACCEPTED: Final = Limits(flow_bytes=2**31, depth=2**31, steps=2**31, edges=2**31)
+
+
 @dataclass(frozen=True, slots=True)
 class Defined:
     """A definition that is in the tables."""
@@ -55,9 +59,8 @@ class Definitions:
         row = definitions.get(conn, definition_id)
         if row is None:
             raise NotFound("definition", definition_id)
-        flow = pin(
-            compile_flow(json.loads(row.document), name=row.name, limits=self._limits), _unwritten(row.pins)
-        )
+        document = json.loads(row.document)
+        flow = pin(compile_flow(document, name=row.name, limits=_ACCEPTED), _unwritten(row.pins))
         return self._keep(Defined(row.id, row.name, row.version, flow))
 
     def find(self, conn: Connection, flow: str) -> Defined:
