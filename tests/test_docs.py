@@ -54,6 +54,17 @@ def test_the_tool_of_the_readme_can_be_called() -> None:
     assert charge(wfcelery.Context(), "A7", 1200)["order"] == "A7"
 
 
+def test_the_flow_of_the_readme_that_calls_the_tool_runs(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(blocks(README, "python")[0])
+    (tmp_path / "pay.yaml").write_text(blocks(README, "yaml")[1])
+    command = next(each for each in blocks(README, "console") if "pay.yaml" in each)
+    program = Path(sys.executable).with_name("wfcelery")
+    done = subprocess.run(
+        [program, *command.split()[2:]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, json.loads(done.stdout)["order"]) == (0, "A7"), done.stderr
+
+
 def test_the_test_of_the_readme_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     exec(compile(blocks(README, "python")[1], "README.md", "exec"), {})  # noqa: S102
