@@ -131,3 +131,26 @@ def test_a_reader_that_goes_away_is_no_error(folder: Path) -> None:
         ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == ("long\n0\n", "")
+
+
+@pytest.mark.parametrize(
+    ("streams", "code"), [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)]
+)
+def test_streams_that_are_closed_or_full_do_no_harm(tmp_path: Path, streams: str, code: int) -> None:
+    (tmp_path / "a.yaml").write_text("start: a\nsteps: {a: {tool: echo, args: {value: 1}, done: true}}\n")
+    done = subprocess.run(
+        ["bash", "-c", f"'{WFCELERY}' run a.yaml -q {streams}"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    full = "wfcelery: what was asked for cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (code, full if code else "")
+    checked = process("check", cwd=tmp_path)
+    assert (checked.code, json.loads(process("ps", "-o", "json", cwd=tmp_path).out)[0]["status"]) == (
+        0,
+        "completed",
+    )

@@ -13,6 +13,7 @@ from wfcelery.cli.state import State
 
 def main() -> NoReturn:
     """Answer the command that this process was started with, and end."""
+    _fill_closed_streams()
     code = answer(sys.argv[1:])
     if threading.active_count() > 1:
         # A tool that hangs in its thread must neither keep us nor trip over an interpreter that shuts down.
@@ -42,6 +43,18 @@ def answer(args: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last door: a user sees a sentence, never a traceback
         return tell(error, debug=state.debug)
     return code if isinstance(code, int) else 0
+
+
+def _fill_closed_streams() -> None:
+    """Put nothing where a stream was closed (`>&-`): else the next file, a database, takes its place."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != descriptor:
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+            mode = "w" if descriptor else "r"
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8", closefd=False))
 
 
 def _without_reader() -> int:

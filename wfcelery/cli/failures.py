@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from typing import Final
@@ -39,6 +40,9 @@ _BY_CODE: Final = {
 }
 
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def exit_code(error: BaseException) -> int:
     """Give the documented exit code of an error."""
     if isinstance(error, errors.Refused):
@@ -54,6 +58,8 @@ def tell(error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, errors.WfceleryError):
         said = str(error)
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        said = f"what was asked for cannot be written: {error.strerror}"
     else:
         said = f"this should not have happened: {type(error).__name__}: {error}"
         if not debug:
