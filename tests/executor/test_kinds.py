@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.executor.desk import ANN, BOB, Desk
 from wfcelery.core.ids import child_id
 from wfcelery.core.messages import Cancel, Decide, Principal, RetryRun, Signal, StepDone, StepFailed
@@ -135,6 +137,24 @@ def test_a_failed_sub_run_fails_its_step_and_a_cancelled_parent_cancels_its_sub_
     other = desk.start(PARENT, {"n": 6})
     assert desk.ask(Cancel("c1", other, BOB)).ok
     assert desk.run(child_id(other, "call", -1, 1))["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_sub_flow_whose_input_does_not_fit_fails_in_the_open(desk: Desk, wait: bool) -> None:
+    schema: Json = {"type": "object", "required": ["m"]}
+    desk.ask(Define("d1", {**CHILD, "input": schema}, ANN))  # type: ignore[dict-item]
+    call: Json = {"flow": {"name": "child", "wait": wait}, "done": True}
+    flow: Json = {"name": "p", "start": "c", "steps": {"c": call}}
+    run = desk.start(flow)
+    child = desk.run(child_id(run, "c", -1, 1))
+    problem = "the input does not fit child: input: 'm' is a required property"
+    assert (child["status"], child["error"]) == ("failed", {"type": "invalid-input", "message": problem})
+    if wait:
+        failure = {"type": "sub-run-failed", "message": f"step c failed: {problem}"}
+        assert desk.run(run)["error"] == failure
+    else:
+        assert desk.run(run)["output"] == {"run_id": child["id"]}
+    assert desk.out.sent == []
 
 
 def test_an_unknown_sub_flow_is_a_fault_of_the_definition(desk: Desk) -> None:

@@ -219,7 +219,7 @@ RunMessage: TypeAlias = Report | Finding | Request
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What it takes to begin a run: the definition is known, the input is checked."""
+    """What it takes to begin a run; with an `objection` to its input it begins and fails at once."""
 
     run_id: str
     definition_id: str
@@ -230,6 +230,7 @@ class NewRun:
     tags: tuple[str, ...] = ()
     parent: StepRef | None = None
     root_id: str | None = None
+    objection: str | None = None
 
 
 # -- what the executor must do after a decision

@@ -13,8 +13,8 @@ from wfcelery.core.values import Json
 from wfcelery.errors import InvalidFlow, NotReachable, StoreError, WfceleryError
 from wfcelery.executor import starting
 from wfcelery.executor.definitions import fault_json
-from wfcelery.executor.messages import Asked, Broadcast, Define, Retire, Start
-from wfcelery.store import definitions, signals
+from wfcelery.executor.messages import Asked, Broadcast, Define, Retire, Start, run_of
+from wfcelery.store import commands, definitions, signals
 
 if TYPE_CHECKING:
     from wfcelery.executor.batch import Batch
@@ -47,6 +47,21 @@ def answer(batch: Batch, message: Asked) -> Answer:
         return Answer(ok=False, reason=str(error), code=error.code, data={"faults": faults})
     except WfceleryError as error:
         return Answer(ok=False, reason=str(error), code=error.code)
+
+
+def answered(message: Asked, given: Answer, now: float) -> commands.Command:
+    """Write an answer as it is kept."""
+    run_id = given.data.get("run_id")
+    return commands.Command(
+        id=message.command_id,
+        kind=type(message).__name__,
+        run_id=run_id if isinstance(run_id, str) else run_of(message),
+        ok=given.ok,
+        code="" if given.ok else given.code,
+        reason=given.reason,
+        data=given.data,
+        at=now,
+    )
 
 
 def _check(message: Asked, limits: Limits) -> None:

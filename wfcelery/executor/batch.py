@@ -17,19 +17,14 @@ from wfcelery.core.limits import Limits
 from wfcelery.core.messages import (
     Answer,
     Broken,
-    Cancel,
     CancelChild,
     CastVote,
-    ChildEnded,
     Dispatch,
     Effect,
     FindSignal,
     KeepSignal,
-    Kind,
     NewRun,
-    Principal,
     RunMessage,
-    Signal,
     StartChild,
     StepDone,
     StepFailed,
@@ -42,16 +37,14 @@ from wfcelery.core.messages import (
 from wfcelery.core.state import (
     NO_ITEM,
     Attempt,
-    Error,
     Key,
     Run,
-    RunStatus,
     StepRef,
     StepStatus,
     WaitsFor,
 )
 from wfcelery.errors import NotReachable, StoreError
-from wfcelery.executor import asking, starting
+from wfcelery.executor import asking, following
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.messages import Asked, Message, Told, Unreadable, is_asked, run_of, text_of
 from wfcelery.store import changes, commands, dead_letters, runs, signals, steps, votes
@@ -59,8 +52,6 @@ from wfcelery.store.changes import RunChange
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
-
-ENGINE = Principal("engine", Kind.SYSTEM)
 
 _REPORTS = (StepDone, StepFailed, StepPostponed)
 
@@ -168,7 +159,7 @@ class Batch:
     def mark_all(self) -> None:
         """Write down of every step that was handed over that it was."""
         for run_id in list(self.unmarked):
-            self._tell(run_id, [])
+            self.tell(run_id, [])
             self._follow_all()
 
     def to_send(self) -> list[Dispatch]:
@@ -195,8 +186,7 @@ class Batch:
         try:
             return core.decide(flow, run, message, self.now, self.limits)
         except Exception as error:  # noqa: BLE001 - the one place where a message may turn out to be poison
-            reason = f"{type(error).__name__}: {error}"
-            self.letters.append(Letter(run.id, text_of(message), reason))
+            reason = self.set_aside(run.id, text_of(message), error)
             if not isinstance(message, Broken):
                 broken = self.decide(run, Broken(run.id, reason))
                 if broken is not None:
@@ -215,7 +205,7 @@ class Batch:
     def marked_run(self, run_id: str) -> Run | None:
         """Give the run as it is once it knows what of it was handed over."""
         if run_id in self.unmarked:
-            self._tell(run_id, [])
+            self.tell(run_id, [])
         return self.run(run_id)
 
     def waits(self, run_id: str, name: str, key: str) -> bool:
@@ -225,6 +215,12 @@ class Batch:
             attempt.waits_for is WaitsFor.SIGNAL and run.prepared[place].args == {"signal": name, "key": key}
             for place, attempt in run.attempts.items()
         )
+
+    def set_aside(self, run_id: str | None, message: str, error: Exception) -> str:
+        """Keep a message that could not be decided as a dead letter; give the reason in words."""
+        reason = f"{type(error).__name__}: {error}"
+        self.letters.append(Letter(run_id, message, reason))
+        return reason
 
     def begin(self, new: NewRun) -> Answer:
         """Begin a run whose definition is known and whose input was checked."""
@@ -239,21 +235,21 @@ class Batch:
         except (StoreError, NotReachable):
             raise
         except Exception as error:  # noqa: BLE001 - a request that cannot even be refused is poison too
-            reason = f"{type(error).__name__}: {error}"
-            self.letters.append(Letter(run_of(message), text_of(message), reason))
+            reason = self.set_aside(run_of(message), text_of(message), error)
             answer = Answer(ok=False, reason=f"it could not be decided: {reason}", code="internal")
-        self.answers[message.command_id] = answered(message, answer, self.now)
+        self.answers[message.command_id] = asking.answered(message, answer, self.now)
 
     # -- reports and findings
 
     def _tell_all(self, told: dict[str, list[Told]]) -> None:
         for run_id, messages in told.items():
             for together in _without_repeats(messages):
-                self._tell(run_id, together)
+                self.tell(run_id, together)
                 self._follow_all()
         told.clear()
 
-    def _tell(self, run_id: str, messages: Sequence[Told]) -> None:
+    def tell(self, run_id: str, messages: Sequence[Told]) -> None:
+        """Decide what a run is told, marks first."""
         messages = self._with_marks(run_id, messages)
         run = self.run(run_id)
         if run is None:
@@ -317,48 +313,10 @@ class Batch:
                 self._kept.append(effect)
             case UseSignal():
                 self._used.append(effect.signal_id)
-            case StartChild():
-                self._begin_child(effect)
-            case TellParent():
-                self._tell(effect.ended.parent.run_id, [effect.ended])
-            case CancelChild():
-                asking.request(self, Cancel("", effect.child_id, ENGINE, effect.reason))
-            case FindSignal():
-                self._find_signal(effect)
+            case StartChild() | TellParent() | CancelChild() | FindSignal():
+                following.follow(self, effect)
             case _:
                 assert_never(effect)
-
-    def _begin_child(self, effect: StartChild) -> None:
-        reason = starting.objection(self.catalogue.get(self.conn, effect.definition_id).flow, effect.input)
-        if reason is None:
-            by = Principal(effect.created_by)
-            version = self.catalogue.get(self.conn, effect.definition_id).version
-            parent = effect.parent if effect.wait else None
-            self.begin(
-                NewRun(
-                    run_id=effect.child_id,
-                    definition_id=effect.definition_id,
-                    version=version,
-                    input=effect.input,
-                    by=by,
-                    parent=parent,
-                    root_id=effect.root_id,
-                )
-            )
-        elif effect.wait:
-            error = Error("invalid-input", reason)
-            ended = ChildEnded(effect.parent, RunStatus.FAILED, None, error)
-            self._tell(effect.parent.run_id, [ended])
-
-    def _find_signal(self, effect: FindSignal) -> None:
-        if not self.waits(effect.run_id, effect.name, effect.key):
-            return  # It was cancelled in the very decision that opened it.
-        stored = signals.find(self.conn, effect.name, effect.key, now=self.now)
-        if stored is not None:
-            signal = Signal(stored.id, effect.run_id, effect.name, ENGINE, stored.payload, effect.key)
-            if asking.request(self, signal).ok:
-                # At once, so that the next who waits for this key finds the next signal.
-                signals.use(self.conn, [stored.id], now=self.now)
 
     # -- the tables
 
@@ -373,21 +331,6 @@ class Batch:
     def _is_ready(self, ref: StepRef) -> bool:
         attempt = self.runs[ref.run_id].attempts.get((ref.step, ref.item))
         return attempt is not None and attempt.status is StepStatus.READY and attempt.fence == ref.fence
-
-
-def answered(message: Asked, answer: Answer, now: float) -> commands.Command:
-    """Write an answer as it is kept."""
-    given = answer.data.get("run_id")
-    return commands.Command(
-        id=message.command_id,
-        kind=type(message).__name__,
-        run_id=given if isinstance(given, str) else run_of(message),
-        ok=answer.ok,
-        code="" if answer.ok else answer.code,
-        reason=answer.reason,
-        data=answer.data,
-        at=now,
-    )
 
 
 def _without_repeats(messages: list[Told]) -> Iterator[list[Told]]:

@@ -17,7 +17,8 @@ from wfcelery.core.limits import DEFAULT, Limits
 from wfcelery.core.messages import Answer, Broken, StepSent, TimerDue
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
-from wfcelery.executor.batch import Batch, Letter, answered
+from wfcelery.executor.asking import answered
+from wfcelery.executor.batch import Batch, Letter
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.messages import Message, Start, Unreadable, is_asked, run_of, text_of
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox

@@ -31,6 +31,10 @@ answered with the reason and changes nothing.
 
 `decide` sees no clock, no tables and no user code: the same flow, run, message and time give the same
 decision.
+
+Read on in `begin` (tokens arrive, a step's turn comes), `attempts` (how an attempt goes on and ends), `loops`
+and `gates`, `endings` (of the run), `reports` and `requests` (who says what), `reopen`, and `draft`, in which
+all of them write.
 """
 
 from __future__ import annotations
@@ -91,7 +95,10 @@ def start(flow: Flow, new: NewRun, now: float, limits: Limits = DEFAULT) -> Deci
     draft = Draft(flow, run, now, limits)
     input_digest = values.digest(values.canonical(new.input))
     draft.note("run_started", None, new.by.id, definition=new.definition_id, input_digest=input_digest)
-    activate(draft, flow.steps[flow.start], None, Attempt(flow.start))
+    if new.objection is None:
+        activate(draft, flow.steps[flow.start], None, Attempt(flow.start))
+    else:
+        endings.fail_run(draft, Error("invalid-input", new.objection))
     return _close(draft, Answer(ok=True, data={"run_id": run.id, "created": True}))
 
 

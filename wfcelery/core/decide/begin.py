@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from wfcelery.core import values
 from wfcelery.core.decide import endings
-from wfcelery.core.decide.attempts import fail, failure_value, finish, launch, work_of
+from wfcelery.core.decide.attempts import fail, failure_value, finish, launch
 from wfcelery.core.decide.draft import Draft, Token
+from wfcelery.core.decide.loops import begin_loop, go_on
 from wfcelery.core.decide.losers import losers
-from wfcelery.core.decide.scope import scope_of
-from wfcelery.core.expressions import Template, encode_secrets
+from wfcelery.core.decide.render import prepare, preview_of, render
 from wfcelery.core.flow import (
     Call,
     Delay,
@@ -27,7 +26,7 @@ from wfcelery.core.flow import (
     Wait,
 )
 from wfcelery.core.messages import FindSignal, UseSignal
-from wfcelery.core.state import DEAD, NO_ITEM, Attempt, Error, Loop, Prepared, StepStatus, WaitsFor
+from wfcelery.core.state import DEAD, NO_ITEM, Attempt, Error, Prepared, StepStatus, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.errors import ExpressionError, InvalidInput
 
@@ -40,7 +39,7 @@ def settle(draft: Draft) -> None:
         if draft.tokens:
             _arrive(draft, draft.tokens.popleft())
         else:
-            _go_on(draft, draft.busy_loops.popleft())
+            go_on(draft, draft.busy_loops.popleft())
 
 
 def activate(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
@@ -151,7 +150,7 @@ def _begin(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
     action = step.action
     match action:
         case Call() | SubFlow():
-            launch(draft, attempt, _prepare(draft, step, value))
+            launch(draft, attempt, prepare(draft, step, value))
         case Gate():
             _open_gate(draft, step, action, attempt, value)
         case Wait():
@@ -159,80 +158,26 @@ def _begin(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
         case Delay() | Until():
             _set_timer(draft, action, attempt, value)
         case Foreach():
-            _open_loop(draft, action, attempt, value)
+            begin_loop(draft, action, attempt, value)
         case Pass():
             finish(draft, attempt, value)
 
 
-def _prepare(draft: Draft, step: Step, value: Json) -> Prepared:
-    """Render the step's arguments, unless an approver has seen them: then those are what runs."""
-    ways = draft.flow.ways_in[step.name]
-    if len(ways) == 1:
-        frozen = draft.run.frozen.get(ways[0].source, {}).get(step.name)
-        if frozen is not None:
-            return frozen
-    return _render_work(draft, work_of(step), result=value)
-
-
-def _render_work(draft: Draft, work: Call | SubFlow, **more: Json) -> Prepared:
-    return _render(draft, _template_of(work), **more)
-
-
-def _template_of(work: Call | SubFlow) -> Template:
-    return work.args if isinstance(work, Call) else work.input
-
-
-def _render(draft: Draft, template: Template, **more: Json) -> Prepared:
-    rendered = template.render(
-        scope_of(draft, **more), lenient_input=draft.flow.lenient, max_size=draft.limits.payload_bytes
-    )
-    if rendered.missing:
-        draft.note("input_missing", None, names=list(rendered.missing))
-    return Prepared(rendered.value, encode_secrets(rendered.secrets))
-
-
 def _open_gate(draft: Draft, step: Step, gate: Gate, attempt: Attempt, value: Json) -> None:
-    preview = _preview(draft, step, value)
+    preview = preview_of(draft, step, value)
     due_at = None if gate.timeout_s is None else round(draft.now + gate.timeout_s, 3)
     opened = attempt._replace(waits_for=WaitsFor.APPROVAL, due_at=due_at)
     shown: Json = {name: {"args": prepared.args} for name, prepared in preview.items()}
-    draft.move(opened, "gate_opened", prepared=Prepared(shown, _secrets_of(preview)))
+    secrets: dict[str, Json] = {name: dict(each.secrets) for name, each in preview.items() if each.secrets}
+    draft.move(opened, "gate_opened", prepared=Prepared(shown, secrets))
     if preview:
         draft.run = draft.run._replace(frozen={**draft.run.frozen, step.name: preview})
-
-
-def _preview(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
-    """Render what follows the gate, as far as it does not depend on the decision itself."""
-    preview: dict[str, Prepared] = {}
-    for edge in step.edges:
-        following = draft.flow.steps[edge.target]
-        if edge.label in (Label.DENY, Label.ERROR) or not isinstance(following.action, (Call, SubFlow)):
-            continue
-        template = _template_of(work_of(following))
-        if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name):
-            continue
-        try:
-            preview[following.name] = _render(draft, template, result=value)
-        except (ExpressionError, InvalidInput):
-            continue  # It has no value yet; if it still has none when its turn comes, it fails there.
-    return preview
-
-
-def _depends_on(template: Template, gate: str) -> bool:
-    return any(
-        reference.root == "result" or (reference.root == "steps" and reference.path[:1] in ((), (gate,)))
-        for reference in template.references
-    )
-
-
-def _secrets_of(preview: dict[str, Prepared]) -> dict[str, Json]:
-    return {name: dict(prepared.secrets) for name, prepared in preview.items() if prepared.secrets}
 
 
 def _open_wait(draft: Draft, wait: Wait, attempt: Attempt, value: Json) -> None:
     key = None
     if wait.key is not None:
-        rendered = _render(draft, wait.key, result=value).args
+        rendered = render(draft, wait.key, result=value).args
         key = rendered if isinstance(rendered, str) else values.canonical(rendered)
     for signal in draft.run.signals:
         if signal.name == wait.signal and (signal.key is None or signal.key == key):
@@ -250,7 +195,7 @@ def _open_wait(draft: Draft, wait: Wait, attempt: Attempt, value: Json) -> None:
 
 def _set_timer(draft: Draft, action: Delay | Until, attempt: Attempt, value: Json) -> None:
     template = action.seconds if isinstance(action, Delay) else action.moment
-    rendered = _render(draft, template, result=value).args
+    rendered = render(draft, template, result=value).args
     due_at = draft.now + _seconds(rendered) if isinstance(action, Delay) else _moment(rendered)
     if due_at <= draft.now:
         finish(draft, attempt, value)
@@ -279,87 +224,3 @@ def _moment(value: Json) -> float:
         return moment.astimezone(UTC).timestamp()
     except OverflowError:
         raise InvalidInput("until", f"must lie between the years 1 and 9999 in UTC, not {value!r}") from None
-
-
-def _open_loop(draft: Draft, foreach: Foreach, attempt: Attempt, value: Json) -> None:
-    items = _render(draft, foreach.items, result=value).args
-    if not isinstance(items, (list, tuple)):
-        raise InvalidInput("foreach.items", f"must be a list, not {values.type_name(items)}")
-    if len(items) > draft.limits.foreach_items:
-        most = f"at most {draft.limits.foreach_items:,} are allowed"
-        raise InvalidInput("foreach.items", f"has {len(items):,} items; {most}")
-    reads_result = any(reference.root == "result" for reference in _template_of(foreach.body).references)
-    open_loop(draft, attempt, Loop(items, range(len(items)), came_in=value if reads_result else None))
-
-
-def open_loop(draft: Draft, attempt: Attempt, loop: Loop) -> None:
-    """Open the row of a foreach; its arguments say what a later reader needs to go on with it."""
-    args: dict[str, Json] = {"items": loop.items}
-    if loop.again:
-        args["again"] = [[item, loop.again[item]] for item in loop.order]
-    if loop.came_in is not None:
-        args["result"] = loop.came_in
-    draft.move(attempt._replace(waits_for=WaitsFor.ITEMS), "items_opened", prepared=Prepared(args))
-    draft.loops[attempt.name] = loop
-    draft.busy_loops.append(attempt.name)
-
-
-def _go_on(draft: Draft, name: str) -> None:
-    """Start as many items as may be out; end the step when none is left."""
-    loop = draft.loops.get(name)
-    row = draft.attempts[name, NO_ITEM]
-    foreach = draft.flow.steps[name].action
-    if loop is None or not isinstance(foreach, Foreach):
-        return
-    if loop.size > draft.limits.collected_bytes and loop.error is None:
-        reason = f"the results of {name} exceed {draft.limits.collected_bytes:,} bytes of JSON together"
-        loop = replace(loop, error=Error("result-too-large", reason))
-    if loop.error is not None and not loop.closed:
-        loop = _drop_unstarted(draft, name, loop)
-    while loop.error is None and loop.out < foreach.concurrency and loop.next < len(loop.order):
-        item = loop.order[loop.next]
-        loop = replace(loop, next=loop.next + 1, out=loop.out + 1)
-        draft.loops[name] = loop
-        _start_item(draft, foreach, Attempt(name, item, loop.again.get(item, 1)), loop.items[item])
-        loop = draft.loops[name]
-    draft.loops[name] = loop
-    if loop.out == 0 and (loop.error is not None or loop.next == len(loop.order)):
-        _end_loop(draft, row, loop)
-
-
-def _start_item(draft: Draft, foreach: Foreach, attempt: Attempt, item: Json) -> None:
-    came_in = draft.loops[attempt.name].came_in
-    try:
-        prepared = _render_work(draft, foreach.body, item=item, index=attempt.item, result=came_in)
-    except ExpressionError as error:
-        fail(draft, attempt, Error("bad-template", str(error)), may_retry=False)
-    else:
-        launch(draft, attempt, prepared)
-
-
-def _drop_unstarted(draft: Draft, name: str, loop: Loop) -> Loop:
-    """After an item has failed for good, cancel those not under way; no more of them can appear."""
-    for attempt in list(draft.attempts.values()):
-        if attempt.name == name and attempt.item != NO_ITEM and not _is_under_way(attempt):
-            endings.cancel_attempt(draft, attempt, "another item failed")
-            loop = replace(loop, out=loop.out - 1)
-    return replace(loop, next=len(loop.order), closed=True)
-
-
-def _is_under_way(attempt: Attempt) -> bool:
-    """Tell whether somebody works on the item: a worker, a sub-run, or whoever will report."""
-    has_child = attempt.waits_for is WaitsFor.FLOW and attempt.sent_at is not None
-    return attempt.status is StepStatus.RUNNING or attempt.waits_for is WaitsFor.REPORT or has_child
-
-
-def _end_loop(draft: Draft, row: Attempt, loop: Loop) -> None:
-    del draft.loops[row.name]
-    if loop.error is not None:
-        fail(draft, row, loop.error, may_retry=False)
-        return
-    results: list[Json] = [None] * len(loop.items)
-    rest = loop.collected
-    while rest is not None:
-        item, value, rest = rest
-        results[item] = value
-    finish(draft, row, results)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from wfcelery.core.decide.attempts import launch, pass_on
-from wfcelery.core.decide.begin import activate, count_again, incoming, is_live, open_loop, value_of
+from wfcelery.core.decide.begin import activate, count_again, incoming, is_live, value_of
 from wfcelery.core.decide.draft import Draft, Token
+from wfcelery.core.decide.loops import open_loop
 from wfcelery.core.flow import Call, SubFlow
 from wfcelery.core.messages import Answer, RetryRun
 from wfcelery.core.state import KEPT, NO_ITEM, Attempt, RunStatus, StepStatus

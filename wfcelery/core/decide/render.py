@@ -1,0 +1,66 @@
+"""Filling in templates: the arguments of what runs, and what an approver is shown of what follows."""
+
+from __future__ import annotations
+
+from wfcelery.core.decide.attempts import work_of
+from wfcelery.core.decide.draft import Draft
+from wfcelery.core.decide.scope import scope_of
+from wfcelery.core.expressions import Template, encode_secrets
+from wfcelery.core.flow import Call, Label, Step, SubFlow
+from wfcelery.core.state import Prepared
+from wfcelery.core.values import Json
+from wfcelery.errors import ExpressionError, InvalidInput
+
+
+def prepare(draft: Draft, step: Step, value: Json) -> Prepared:
+    """Render the step's arguments, unless an approver has seen them: then those are what runs."""
+    ways = draft.flow.ways_in[step.name]
+    if len(ways) == 1:
+        frozen = draft.run.frozen.get(ways[0].source, {}).get(step.name)
+        if frozen is not None:
+            return frozen
+    return render_work(draft, work_of(step), result=value)
+
+
+def render_work(draft: Draft, work: Call | SubFlow, **more: Json) -> Prepared:
+    """Render the arguments of a tool, or the input of a sub-flow."""
+    return render(draft, template_of(work), **more)
+
+
+def template_of(work: Call | SubFlow) -> Template:
+    """Give what a tool or a sub-flow is called with."""
+    return work.args if isinstance(work, Call) else work.input
+
+
+def render(draft: Draft, template: Template, **more: Json) -> Prepared:
+    """Fill in a template; what is missing of a lenient flow's input is told of."""
+    rendered = template.render(
+        scope_of(draft, **more), lenient_input=draft.flow.lenient, max_size=draft.limits.payload_bytes
+    )
+    if rendered.missing:
+        draft.note("input_missing", None, names=list(rendered.missing))
+    return Prepared(rendered.value, encode_secrets(rendered.secrets))
+
+
+def preview_of(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
+    """Render what follows the gate, as far as it does not depend on the decision itself."""
+    preview: dict[str, Prepared] = {}
+    for edge in step.edges:
+        following = draft.flow.steps[edge.target]
+        if edge.label in (Label.DENY, Label.ERROR) or not isinstance(following.action, (Call, SubFlow)):
+            continue
+        template = template_of(work_of(following))
+        if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name):
+            continue
+        try:
+            preview[following.name] = render(draft, template, result=value)
+        except (ExpressionError, InvalidInput):
+            continue  # It has no value yet; if it still has none when its turn comes, it fails there.
+    return preview
+
+
+def _depends_on(template: Template, gate: str) -> bool:
+    return any(
+        reference.root == "result" or (reference.root == "steps" and reference.path[:1] in ((), (gate,)))
+        for reference in template.references
+    )
