@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from wfcelery.core.messages import Decide, Principal, Signal
@@ -19,6 +20,7 @@ from wfcelery.core.values import Json
 from wfcelery.embedded import Engine, VirtualClock
 from wfcelery.embedded.engine import new_command_id
 from wfcelery.embedded.waiting import Waiting
+from wfcelery.errors import InvalidInput
 from wfcelery.executor.messages import Define
 from wfcelery.tools import Registry, Tool
 
@@ -35,7 +37,7 @@ def run_to_end(
     flow: Json | Path,
     input: Json = None,  # noqa: A002 - the word of the flow language
     *,
-    tools: Iterable[AnyTool | Callable[..., object]] = (),
+    tools: Iterable[AnyTool | Callable[..., object] | ModuleType] = (),
     decisions: Mapping[str, Decision] | None = None,
     signals: Mapping[str, Json] | None = None,
     flows: Iterable[Json | Path] = (),
@@ -50,7 +52,10 @@ def run_to_end(
     """
     registry = Registry.with_builtins()
     for each in tools:
-        registry.add(each, replace=True)
+        if isinstance(each, ModuleType):
+            registry.add_module(each)
+        else:
+            registry.add(each, replace=True)
     with Engine(database, registry, clock=clock or VirtualClock()) as engine:
         for document, name in map(_document, flows):
             engine.ask(Define(new_command_id(), document, Principal(STARTER), name))
@@ -88,7 +93,10 @@ class _Answers:
             return True
         if step.gate is not None and step.name in self._decisions:
             decision = self._decisions[step.name]
-            approve = (decision(step.shown) if callable(decision) else decision) == "approve"
+            word = decision(step.shown) if callable(decision) else decision
+            if word not in ("approve", "deny"):
+                raise InvalidInput(f"decisions.{step.name}", f'must be "approve" or "deny", not {word!r}')
+            approve = word == "approve"
             for voter in _voters(step, step.gate.quorum if approve else 1):
                 comment = "decided by a test" if step.gate.require_comment else ""
                 vote = Decide(new_command_id(), step.run_id, step.name, approve, voter, comment)

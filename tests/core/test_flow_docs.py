@@ -43,6 +43,9 @@ class Tools:
     def events(self, name: str, /) -> tuple[str, ...]:
         return ("good", "bad") if name == "judge" else ()
 
+    def requires_approval(self, _name: str, /) -> bool:
+        return False
+
     def check_arguments(
         self, _name: str, _args: Mapping[str, object], _is_constant: Callable[[object], bool], /
     ) -> list[tuple[str, str]]:

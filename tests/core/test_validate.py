@@ -18,7 +18,7 @@ from wfcelery.errors import InvalidFlow
 @dataclass
 class Tools:
     events_of: Mapping[str, tuple[str, ...]] = field(
-        default_factory=lambda: {"echo": (), "judge": ("good", "bad")}
+        default_factory=lambda: {"echo": (), "judge": ("good", "bad"), "pay": ()}
     )
 
     @property
@@ -30,6 +30,9 @@ class Tools:
 
     def events(self, name: str, /) -> tuple[str, ...]:
         return self.events_of[name]
+
+    def requires_approval(self, name: str, /) -> bool:
+        return name == "pay"
 
     def check_arguments(
         self, name: str, args: Mapping[str, object], is_constant: Callable[[object], bool], /
@@ -330,3 +333,28 @@ steps:
             " (write a number from 1 to the ways in)"
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("steps", "hint"),
+    [
+        ("a: {tool: pay, done: true}", "put a step with `approval` before it"),
+        ("a: {tool: judge, args: {n: 1}, on: {good: b, bad: b}}\n  b: {tool: pay, done: true}", "put a step"),
+        ("a: {approval: {on_deny: b}, next: b}\n  b: {tool: pay, done: true}", "put a step"),
+        (
+            "a: {approval: {timeout_s: 5, on_timeout: approve}, next: b}\n  b: {tool: pay, done: true}",
+            "let `on_timeout` deny or escalate",
+        ),
+        ("a: {foreach: {items: [1], tool: pay}, done: true}", "put a step with `approval` before it"),
+    ],
+)
+def test_a_tool_that_requires_an_approval_stands_right_behind_a_gate_that_people_open(
+    steps: str, hint: str
+) -> None:
+    (fault,) = faults(f"start: a\nsteps:\n  {steps}\n")
+    assert "[approval-required]" in fault
+    assert hint in fault
+
+
+def test_a_tool_that_requires_an_approval_may_be_called_behind_one() -> None:
+    checked("start: a\nsteps:\n  a: {approval: {}, next: b}\n  b: {tool: pay, done: true}\n")

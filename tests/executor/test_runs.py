@@ -24,6 +24,7 @@ from wfcelery.core.state import Error
 from wfcelery.core.values import Json
 from wfcelery.embedded.engine import new_run_id
 from wfcelery.executor.messages import Define, Retire, Start
+from wfcelery.store import commands
 
 CHAIN: Json = {
     "name": "chain",
@@ -287,6 +288,26 @@ def test_a_tool_that_says_later_is_ended_from_outside(desk: Desk) -> None:
     assert desk.take("b").prepared.args == {"value": "from outside"}
     refused = desk.ask(EndStep("c2", run, "a", BOB, error=Error("x", "y")))
     assert refused.reason == "a is not waiting: it is done"
+
+
+def test_an_outcome_that_nobody_takes_is_refused_from_outside(desk: Desk) -> None:
+    step: Json = {"tool": "echo", "on": {"good": "b"}}
+    run = desk.start({"name": "o", "start": "a", "steps": {"a": step, "b": {"done": True}}})
+    desk.tell(StepPostponed(desk.take("a").ref, "w1"))
+    refused = desk.ask(EndStep("c1", run, "a", BOB, event="bad"))
+    assert refused.reason == "the tool of a named 'bad', which `on` does not list"
+    assert desk.ask(EndStep("c2", run, "a", BOB, event="good")).ok
+    assert desk.run(run)["status"] == "completed"
+
+
+def test_old_answers_are_forgotten(desk: Desk) -> None:
+    request = Start("c1", new_run_id(desk.clock.now()), CHAIN, {"x": 1}, ANN)
+    desk.ask(request)
+    desk.clock.advance(8 * 86_400)
+    desk.tell()
+    with desk.database.reading() as conn:
+        assert commands.get_many(conn, ["c1"]) == {}
+    assert desk.ask(request).data == {"run_id": request.run_id, "created": False}
 
 
 def test_a_definition_is_the_same_until_it_says_something_else(desk: Desk) -> None:

@@ -20,6 +20,9 @@ class ToolCatalogue(Protocol):
     def events(self, name: str, /) -> tuple[str, ...]:
         """Name the outcomes that a tool declares."""
 
+    def requires_approval(self, name: str, /) -> bool:
+        """Tell whether a tool may be called only right behind a gate."""
+
     def check_arguments(
         self, name: str, args: Mapping[str, object], is_constant: Callable[[object], bool], /
     ) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ from wfcelery.tools import Registry
 from wfcelery.tools.call import Limits as ToolLimits
 from wfcelery.tools.catalogue import Catalogue
 
-LEASE_S = 30.0
+LEASE_S = 15.0
 MOST_STEPS = 1_000_000
 LONGEST_WAIT_S = 1.0
 BRIEF_S = 0.002

@@ -22,7 +22,7 @@ from wfcelery.executor.batch import Batch, Letter
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.messages import Message, Start, Unreadable, is_asked, run_of, text_of
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
-from wfcelery.store import commands, dead_letters, steps
+from wfcelery.store import commands, dead_letters, signals, steps
 from wfcelery.store.changes import RunChange
 from wfcelery.store.database import Database
 from wfcelery.store.lease import Lease
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 BATCH: Final = 500
 CACHED_RUNS: Final = 2_048
 NEVER: Final = float("inf")
+TIDY_EVERY_S: Final = 3_600.0
+ANSWERS_KEPT_S: Final = 7 * 86_400.0
+LETTERS_KEPT_S: Final = 30 * 86_400.0
 MARK_WITHIN_S: Final = 1.0
 """How long the tables may say `ready` of a step that was handed over, while there is other work to do."""
 
@@ -71,6 +74,7 @@ class Executor:
         self._marks_due = NEVER
         self._next_due = 0.0
         self._renew_at = 0.0
+        self._tidy_at = 0.0
 
     @property
     def next_due(self) -> float:
@@ -173,6 +177,15 @@ class Executor:
         if now >= self._renew_at:
             self._lease.renew(conn, now)
             self._renew_at = now + self._lease.ttl_s / 3
+            if now >= self._tidy_at:
+                self._tidy(conn, now)
+                self._tidy_at = now + TIDY_EVERY_S
+
+    def _tidy(self, conn: Connection, now: float) -> None:
+        """Keep the engine's own tables small: nobody repeats a request or waits for a signal for ever."""
+        commands.forget(conn, now - ANSWERS_KEPT_S)
+        dead_letters.forget(conn, now - LETTERS_KEPT_S)
+        signals.expire(conn, now, used_before=now - ANSWERS_KEPT_S)
 
     def _fire(self, conn: Connection, batch: Batch, now: float) -> bool:
         """Let due timers act, after the messages that came before them; tell whether more are due."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
 BUSY_TIMEOUT_S: Final = 10.0
-CONNECT_TIMEOUT_S: Final = 10
+CONNECT_TIMEOUT_S: Final = 4
 # A writer that is stopped in mid-transaction holds the lease's row; after this long the server lets it go.
 IDLE_TIMEOUT_S: Final = 30
 

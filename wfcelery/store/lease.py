@@ -95,6 +95,7 @@ def holder(conn: Connection) -> str | None:
 
 
 def _lock(held: ExitStack, database: Path) -> bool:
+    database = database.resolve()  # one lock, by whatever name the file is opened
     path = database.with_name(f"{database.name}.executor.lock")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

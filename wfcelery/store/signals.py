@@ -92,7 +92,9 @@ def of_runs(conn: Connection, run_ids: Sequence[str]) -> dict[str, tuple[StoredS
     return found
 
 
-def expire(conn: Connection, now: float) -> int:
-    """Delete the signals whose time is over; say how many."""
+def expire(conn: Connection, now: float, *, used_before: float | None = None) -> int:
+    """Delete the signals whose time is over, and those that were used before a moment; say how many."""
     over = _table.expires_at.is_not(None) & (_table.expires_at <= now)
+    if used_before is not None:
+        over |= _table.used_at.is_not(None) & (_table.used_at < used_before)
     return conn.execute(delete(signals).where(over)).rowcount

@@ -26,6 +26,10 @@ class Catalogue:
         """The outcomes that the tool declares."""
         return self._registry.get(name).events
 
+    def requires_approval(self, name: str) -> bool:
+        """Whether the tool may be called only right behind a gate."""
+        return self._registry.get(name).requires_approval
+
     def check_arguments(
         self, name: str, args: Mapping[str, object], is_constant: Callable[[object], bool]
     ) -> list[tuple[str, str]]:

@@ -90,7 +90,7 @@ def finish(
         end()
         _collect(draft, step, attempt.item, value, len(text))
         return
-    named = DEAD if attempt.name in draft.run.losers else choice or _named(step, event)
+    named = DEAD if attempt.name in draft.run.losers else choice or named_way(step, event)
     if isinstance(named, Error):
         fail(draft, attempt, named, may_retry=False, worker=worker, started_at=started_at)
         return
@@ -219,7 +219,7 @@ def _start_child(draft: Draft, attempt: Attempt, work: SubFlow, prepared: Prepar
         finish(draft, opened, {"run_id": child})
 
 
-def _named(step: Step, event: str | None) -> str | Error | None:
+def named_way(step: Step, event: str | None) -> str | Error | None:
     """Say which way out the tool has named, or why it cannot be taken; None for a step without `on`."""
     events = [edge.event for edge in step.edges if edge.label is Label.ON]
     if not events:

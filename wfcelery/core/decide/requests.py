@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wfcelery.core.decide import endings, gates
-from wfcelery.core.decide.attempts import fail, finish, launch, release
+from wfcelery.core.decide.attempts import fail, finish, launch, named_way, release
 from wfcelery.core.decide.begin import settle
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.reports import ring
@@ -144,6 +144,9 @@ def end_step(draft: Draft, message: EndStep) -> Answer:
         return attempt
     if attempt.waits_for is not WaitsFor.REPORT:
         return _refused(f"{message.step} waits for {attempt.waits_for}, not for a report")
+    named = named_way(draft.step_of(attempt), message.event) if message.item == NO_ITEM else None
+    if message.error is None and isinstance(named, Error):
+        return _refused(named.message)
     if message.error is None:
         finish(draft, attempt, message.result, event=message.event, actor=message.by.id)
     else:

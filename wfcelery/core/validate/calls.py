@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from wfcelery.core import graph
 from wfcelery.core.expressions import parse_template
 from wfcelery.core.faults import nearest
-from wfcelery.core.flow import Foreach, Label
+from wfcelery.core.flow import Foreach, Gate, Label, OnTimeout
 
 if TYPE_CHECKING:
     from wfcelery.core.catalogue import FlowCatalogue, ToolCatalogue
@@ -34,6 +34,8 @@ def check_tools(subject: Subject, tools: ToolCatalogue) -> None:
             subject.add("unknown-tool", step.name, (*inside, "tool"), message, hint)
             continue
         _arguments(subject, step, call, tools, inside)
+        if tools.requires_approval(call.tool):
+            _approval(subject, step, call.tool, (*inside, "tool"))
         _events(subject, step, tools.events(call.tool))
 
 
@@ -62,6 +64,19 @@ def _arguments(subject: Subject, step: Step, call: Call, tools: ToolCatalogue, i
     for place, message in tools.check_arguments(call.tool, args, _is_constant):
         parts = [int(part[1:-1]) if part.startswith("[") else part for part in _PART.findall(place)]
         subject.add("bad-arguments", step.name, (*inside, "args", *parts), message)
+
+
+def _approval(subject: Subject, step: Step, tool: str, path: Path) -> None:
+    """Insist on a gate as the only way to a tool that asks for one, and on people to open it."""
+    ways = subject.flow.ways_in.get(step.name, ())
+    gates = [subject.flow.steps[edge.source].action for edge in ways if edge.label is not Label.DENY]
+    if len(ways) != 1 or len(gates) != 1 or not isinstance(gates[0], Gate):
+        message = f"the tool `{tool}` may only be called right behind an approval"
+        subject.add("approval-required", step.name, path, message, "put a step with `approval` before it")
+    elif gates[0].on_timeout is OnTimeout.APPROVE:
+        message = f"the tool `{tool}` asks for an approval, and its gate approves when nobody answers"
+        hint = "let `on_timeout` deny or escalate"
+        subject.add("approval-required", step.name, path, message, hint)
 
 
 def _is_constant(value: object) -> bool:
