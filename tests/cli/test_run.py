@@ -383,3 +383,18 @@ def test_a_run_on_either_database_is_resumed_shown_and_sound(
     assert (said.code, json.loads(said.out)) == (0, {"paid": 7})
     assert call(capsys, "check", *on).code == 0
     assert not (here / ".wfcelery").exists()
+
+
+def test_a_sub_run_goes_on_only_with_the_run_it_belongs_to(tmp_path: Path) -> None:
+    (tmp_path / "child.yaml").write_text("start: ask\nsteps:\n  ask: {approval: {}, done: true}\n")
+    (tmp_path / "parent.yaml").write_text("start: c\nsteps:\n  c: {flow: {name: child}, done: true}\n")
+    said = process("run", "parent.yaml", "-o", "json", cwd=tmp_path)
+    assert said.code == 6
+    parent = json.loads(said.out)["id"]
+    child = next(run for run in process("ps", "-o", "ids", cwd=tmp_path).out.split() if run != parent)
+    refused = process("run", "--resume", child, "--approve", "ask", cwd=tmp_path)
+    assert (refused.code, refused.err) == (
+        4,
+        f"wfcelery: {child} is a sub-run; go on with `wfcelery run --resume {parent}`\n",
+    )
+    assert process("run", "--resume", parent, "--approve", "ask", cwd=tmp_path).code == 0

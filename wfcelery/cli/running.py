@@ -23,7 +23,7 @@ from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
 from wfcelery.embedded.process import own_process
 from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.messages import Define, Start
-from wfcelery.store import definitions, views
+from wfcelery.store import definitions, runs, views
 from wfcelery.tools import Registry
 from wfcelery.tools.catalogue import Catalogue
 
@@ -99,6 +99,7 @@ class Running:
     def _begin(self, engine: Engine, session: Session, file: FlowFile | None) -> None:
         request = self.request
         if request.resume is not None:
+            _refuse_sub_run(engine, request.resume)
             self.has_begun = True
             self.words.goes_on(self.run_id)
             session.recover()
@@ -179,3 +180,11 @@ class Running:
         if not self.request.may_ask:
             return None
         return Prompt(self._stderr, sys.stdin.fileno(), session.keep_going)
+
+
+def _refuse_sub_run(engine: Engine, run_id: str) -> None:
+    """A sub-run goes on with the run it belongs to, and not without it."""
+    with engine.database.reading() as conn:
+        root = runs.root_of(conn, run_id)
+    if root not in (None, run_id):
+        raise Refused(f"{run_id} is a sub-run; go on with `wfcelery run --resume {root}`")

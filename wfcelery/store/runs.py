@@ -80,6 +80,12 @@ def load(
     return loaded
 
 
+def root_of(conn: Connection, run_id: str) -> str | None:
+    """Give the id of the run to which this one belongs as a sub-run; its own, if it is none."""
+    found: str | None = conn.execute(select(workflows.c.root_id).where(workflows.c.id == run_id)).scalar()
+    return found
+
+
 def live_key(conn: Connection, key_space: str, key: str) -> str | None:
     """Give the id of the live run that has the key."""
     found: str | None = conn.execute(_live_key, {"key_space": key_space, "key": key}).scalar()
