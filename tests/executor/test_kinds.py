@@ -6,7 +6,17 @@ import pytest
 
 from tests.executor.desk import ANN, BOB, Desk
 from wfcelery.core.ids import child_id
-from wfcelery.core.messages import Cancel, Decide, Principal, RetryRun, Signal, StepDone, StepFailed
+from wfcelery.core.messages import (
+    Cancel,
+    Decide,
+    Hold,
+    Principal,
+    Resume,
+    RetryRun,
+    Signal,
+    StepDone,
+    StepFailed,
+)
 from wfcelery.core.state import Error
 from wfcelery.core.values import Json
 from wfcelery.embedded.engine import new_run_id
@@ -116,6 +126,18 @@ def test_a_sub_flow_is_a_run_of_its_own_and_its_output_the_steps_result(desk: De
     assert (desk.run(child)["status"], desk.run(child)["created_by"]) == ("completed", "ann")
     desk.done("end", "end")
     assert desk.run(run)["output"] == "end"
+
+
+def test_a_run_is_held_with_its_sub_runs(desk: Desk) -> None:
+    chain: Json = {"a": {"tool": "echo", "next": "b"}, "b": {"tool": "echo", "done": True}}
+    desk.ask(Define("d1", {"name": "child", "start": "a", "steps": chain}, ANN))
+    run = desk.start(PARENT, {"n": 5})
+    assert desk.ask(Hold("c1", run, BOB)).ok
+    desk.done("a", 1)
+    assert [each.ref.step for each in desk.out.sent] == ["a"]
+    assert desk.run(child_id(run, "call", -1, 1))["status"] == "paused"
+    assert desk.ask(Resume("c2", run, BOB)).ok
+    assert [each.ref.step for each in desk.out.sent] == ["a", "b"]
 
 
 def test_a_sub_flow_means_the_version_of_the_day_its_parent_was_defined(desk: Desk) -> None:

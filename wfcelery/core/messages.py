@@ -279,6 +279,14 @@ class CancelChild:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldChild:
+    """Hold a sub-run with its parent, or let it go on with it."""
+
+    child_id: str
+    hold: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TellParent:
     """A sub-run has ended: its parent's step can go on."""
 
@@ -330,6 +338,7 @@ Effect: TypeAlias = (
     | StopStep
     | StartChild
     | CancelChild
+    | HoldChild
     | TellParent
     | FindSignal
     | KeepSignal

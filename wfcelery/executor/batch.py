@@ -22,6 +22,7 @@ from wfcelery.core.messages import (
     Dispatch,
     Effect,
     FindSignal,
+    HoldChild,
     KeepSignal,
     NewRun,
     RunMessage,
@@ -313,7 +314,7 @@ class Batch:
                 self._kept.append(effect)
             case UseSignal():
                 self._used.append(effect.signal_id)
-            case StartChild() | TellParent() | CancelChild() | FindSignal():
+            case StartChild() | TellParent() | CancelChild() | HoldChild() | FindSignal():
                 following.follow(self, effect)
             case _:
                 assert_never(effect)

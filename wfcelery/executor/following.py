@@ -9,9 +9,12 @@ from wfcelery.core.messages import (
     CancelChild,
     ChildEnded,
     FindSignal,
+    Hold,
+    HoldChild,
     Kind,
     NewRun,
     Principal,
+    Resume,
     Signal,
     StartChild,
     TellParent,
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 ENGINE = Principal("engine", Kind.SYSTEM)
 
-ForOthers: TypeAlias = StartChild | TellParent | CancelChild | FindSignal
+ForOthers: TypeAlias = StartChild | TellParent | CancelChild | HoldChild | FindSignal
 
 
 def follow(batch: Batch, effect: ForOthers) -> None:
@@ -38,6 +41,9 @@ def follow(batch: Batch, effect: ForOthers) -> None:
             batch.tell(effect.ended.parent.run_id, [effect.ended])
         case CancelChild():
             asking.request(batch, Cancel("", effect.child_id, ENGINE, effect.reason))
+        case HoldChild():
+            held = (Hold if effect.hold else Resume)("", effect.child_id, ENGINE)
+            asking.request(batch, held)
         case FindSignal():
             _find_signal(batch, effect)
 

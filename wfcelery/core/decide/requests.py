@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wfcelery.core import ids
 from wfcelery.core.decide import endings, gates
 from wfcelery.core.decide.attempts import fail, finish, launch, named_way, release
 from wfcelery.core.decide.begin import settle
@@ -14,6 +15,7 @@ from wfcelery.core.messages import (
     Decide,
     EndStep,
     Hold,
+    HoldChild,
     KeepSignal,
     Resume,
     Signal,
@@ -101,11 +103,19 @@ def hold(draft: Draft, message: Hold | Resume) -> Answer:
     hold = isinstance(message, Hold)
     if draft.run.held != hold:
         draft.set_run("run_held" if hold else "run_released", actor=message.by.id, held=hold)
+        _hold_children(draft, hold=hold)
         if not hold:
             for attempt in list(draft.attempts.values()):
                 release(draft, attempt)
             _ring_overdue(draft)
     return Answer(ok=True, data={"held": hold})
+
+
+def _hold_children(draft: Draft, *, hold: bool) -> None:
+    for attempt in draft.attempts.values():
+        if attempt.waits_for is WaitsFor.FLOW and attempt.sent_at is not None:
+            child = ids.child_id(draft.run.id, *attempt.key, attempt.attempt)
+            draft.effects.append(HoldChild(child, hold))
 
 
 def _ring_overdue(draft: Draft) -> None:
