@@ -279,24 +279,37 @@ def test_the_output_may_read_what_has_run_whenever_the_run_completes() -> None:
     good = """
 start: a
 steps:
-  a: {tool: echo, parallel: [b, c]}
-  b: {tool: echo, done: true}
+  a: {tool: echo, parallel: [b, c, e]}
+  b: {tool: echo, next: f}
   c: {tool: echo, next: d}
+  e: {tool: echo, next: f}
+  f: {tool: echo, done: true}
   d: {tool: echo, done: true}
 output: ["{{steps.a.result}}", "{{steps.b.result}}", "{{steps.d.result}}"]
 """
     assert checked(good).output is not None
     assert faults(good.replace("c: {tool", "c: {optional: true, tool")) == [
         (
-            "8:1: output: `d` may have been skipped or failed when this is read (column 3)"
+            "10:1: output: `d` may have been skipped or failed when this is read (column 3)"
             " [reference-may-be-skipped] (give a default: {{steps.NAME.result ?? null}})"
         )
     ]
 
 
-def test_branches_may_end_each_for_itself_but_a_join_needs_two() -> None:
-    checked("start: {parallel: [a, b]}\na: {done: true}\nb: {done: true}\n")
-    assert faults("start: {parallel: [a, b]}\na: {join: c}\nb: {done: true}\nc: {done: true}\n") == [
+def test_parallel_branches_must_meet_but_one_may_end_for_itself() -> None:
+    assert faults("start: {parallel: [a, b]}\na: {done: true}\nb: {done: true}\n") == [
+        (
+            "1:9: start.parallel: the parallel branches never meet [branches-never-join]"
+            " (let them lead to one step, which waits for them: say `join: STEP` in each)"
+        )
+    ]
+    checked("start: {parallel: [a, b, c]}\na: {join: d}\nb: {join: d}\nc: {done: true}\nd: {done: true}\n")
+
+
+def test_a_join_needs_two() -> None:
+    assert faults(
+        "start: {parallel: [a, b, e], join: x}\na: {join: c}\nb: {}\ne: {}\nc: {done: true}\nx: {done: true}"
+    ) == [
         (
             "2:5: a.join: `c` has no other way in, so nothing is joined there [branches-never-join]"
             " (let another branch say `join: c`, or write `next: c`)"

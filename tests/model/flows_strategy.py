@@ -39,6 +39,14 @@ def compiled(document: Document) -> Flow:
 
 
 def random_flow(random: Random) -> Document:
+    """Draw flows until one is valid; a few have parallel branches that never meet."""
+    while True:
+        document = _drawn(random)
+        if not validate(compiled(document)):
+            return document
+
+
+def _drawn(random: Random) -> Document:
     """Draw a graph without cycles in which every step leads on to a later one and the last is done."""
     count = random.randint(3, 12)
     names = [f"s{number}" for number in range(count)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import combinations
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.core import graph
@@ -26,6 +28,7 @@ def check_ways(subject: Subject) -> None:
     _unreachable(subject)
     _leaves(subject)
     _joins(subject)
+    _parallels(subject)
 
 
 def path_of(edge: Edge, step: Step) -> tuple[str | int, ...]:
@@ -101,6 +104,26 @@ def _joins(subject: Subject) -> None:
             subject.add("branches-never-join", edges[0].source, ("join",), message, hint)
         for message, hint in _faults_of_mode(flow, step, edges):
             subject.add("join-cannot-fire", name, ("join_mode",), message, hint)
+
+
+def _parallels(subject: Subject) -> None:
+    """Note a step of whose parallel branches no two ever meet again."""
+    steps = subject.flow.steps
+    ordered = graph.order(steps)
+    if subject.unsure or len(ordered) < len(steps):
+        return
+    reached: dict[str, int] = {}
+    for place, name in enumerate(reversed(ordered)):
+        onward = [reached[edge.target] for edge in steps[name].edges if edge.target in reached]
+        reached[name] = reduce(or_, onward, 1 << place)
+    for step in steps.values():
+        branches = [reached.get(edge.target, 0) for edge in step.edges if edge.label is Label.PARALLEL]
+        # Sets without a common member are as large together as one by one.
+        together = reduce(or_, branches, 0)
+        if len(branches) > 1 and together.bit_count() == sum(each.bit_count() for each in branches):
+            message = "the parallel branches never meet"
+            hint = "let them lead to one step, which waits for them: say `join: STEP` in each"
+            subject.add("branches-never-join", step.name, ("parallel",), message, hint)
 
 
 def _faults_of_mode(flow: Flow, step: Step, edges: tuple[Edge, ...]) -> Iterator[tuple[str, str]]:
