@@ -179,8 +179,8 @@ def test_a_duplicate_key_names_both_places() -> None:
 
 
 def test_a_syntax_error_says_where() -> None:
-    assert str(faults('{"a": 1,\n}')[0]) == (
-        "2:1: the JSON does not parse: expecting property name enclosed in double quotes [bad-syntax] "
+    assert str(faults('{"a": 1\n"b": 2}')[0]) == (
+        "2:1: the JSON does not parse: expecting ',' delimiter [bad-syntax] "
         "(JSON has no comments, no trailing commas, and text stands in double quotes; YAML has them)"
     )
     assert (faults("a:\n  - [1\nb: 2")[0].line, faults("a: 'b\n")[0].code) == (3, "bad-syntax")

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from typing import TextIO
 
 
@@ -30,7 +30,17 @@ def only_ours(tell: Callable[[str], None]) -> Iterator[TextIO]:
     finally:
         root.removeHandler(handler)
         above.flush_rest()
+        _finish(ours)
+
+
+def _finish(ours: TextIO) -> None:
+    try:
         ours.flush()
+    except OSError:
+        if ours is not sys.stdout:
+            with suppress(OSError):
+                ours.close()  # What cannot be written is not tried again, and complained of, at exit.
+        raise
 
 
 def _own_stdout() -> TextIO:
