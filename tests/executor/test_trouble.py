@@ -170,3 +170,22 @@ def test_a_limit_that_is_lowered_does_not_stop_runs_of_flows_accepted_before(des
     desk.restart()
     desk.done("a", 1)
     assert desk.run(run)["status"] == "completed"
+
+
+def test_a_report_and_a_timer_of_a_run_that_nobody_remembers_are_decided_in_one_batch(desk: Desk) -> None:
+    steps: Json = {
+        "a": {"parallel": ["nap", "work"], "join": "end"},
+        "nap": {"delay": 60},
+        "work": {"tool": "echo"},
+        "end": {"done": True},
+    }
+    run = desk.start({"name": "both", "start": "a", "steps": steps})
+    desk.restart()
+    batches: list[list[str]] = []
+    desk.executor._observer = lambda changes: batches.append(
+        [event.type for change in changes for event in change.events]
+    )
+    desk.clock.advance(60)
+    desk.done("work", 1)
+    assert desk.run(run)["status"] == "completed"
+    assert [events.count("step_done") for events in batches] == [3]

@@ -109,7 +109,8 @@ class Batch:
         if asked:
             self._answered = commands.get_many(self.conn, asked)
         named = {run_of(message) for message in messages if not isinstance(message, Unreadable)}
-        unknown = [run for run in named if run is not None and run not in self._cached]
+        # What this batch has decided already is newer than what the tables say.
+        unknown = [run for run in named if run and run not in self._cached and run not in self.runs]
         if unknown:
             self.runs.update(self._load(unknown))
 
