@@ -200,8 +200,10 @@ class Batch:
         after = decision.run
         self.runs[after.id] = after
         if decision.events or decision.writes:
-            earlier = self.changes.get(after.id) or RunChange(before=before, after=after)
-            self.changes[after.id] = changes.merge(earlier, decision)
+            earlier = self.changes.get(after.id)
+            self.changes[after.id] = (
+                changes.first(before, decision) if earlier is None else changes.merge(earlier, decision)
+            )
         self._effects.extend(decision.effects)
 
     def marked_run(self, run_id: str) -> Run | None:
