@@ -68,6 +68,39 @@ class StepPostponed:
     started_at: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StepBegun:
+    """The tool is being called."""
+
+    ref: StepRef
+    worker: str | None = None
+    started_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepReturned:
+    """A worker hands a step back that it has not begun: it must be handed over again."""
+
+    ref: StepRef
+    reason: str = ""
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepLost:
+    """No living worker has the step.
+
+    `counted`: the loss is charged to the step's own budget. Not `begun`: no worker is known to have called
+    the tool, and unless the tables know better the same attempt is handed over again.
+    """
+
+    ref: StepRef
+    counted: bool = True
+    begun: bool = True
+    reason: str = ""
+    worker: str | None = None
+
+
 # -- what the executor itself finds out
 
 
@@ -83,14 +116,6 @@ class StepUnsent:
     """A ready step is known to be on its way to nobody: it must be handed over (again)."""
 
     ref: StepRef
-
-
-@dataclass(frozen=True, slots=True)
-class StepLost:
-    """No living worker has the step. `counted`: the loss is charged to the step's own budget."""
-
-    ref: StepRef
-    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +237,10 @@ class EndStep:
 
 
 Report: TypeAlias = StepDone | StepFailed | StepPostponed
-Finding: TypeAlias = StepSent | StepUnsent | StepLost | TimerDue | ChildEnded | Broken
+Trace: TypeAlias = StepBegun | StepReturned | StepLost
+Finding: TypeAlias = StepSent | StepUnsent | TimerDue | ChildEnded | Broken
 Request: TypeAlias = Decide | Signal | Cancel | Hold | Resume | RetryRun | StepReady | EndStep
-RunMessage: TypeAlias = Report | Finding | Request
+RunMessage: TypeAlias = Report | Trace | Finding | Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +257,7 @@ class NewRun:
     parent: StepRef | None = None
     root_id: str | None = None
     objection: str | None = None
+    at: float | None = None
 
 
 # -- what the executor must do after a decision
@@ -238,7 +265,7 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Hand a ready step to a worker."""
+    """Hand a ready step to a worker. `again`: the same attempt was handed over before."""
 
     ref: StepRef
     flow: str
@@ -248,6 +275,7 @@ class Dispatch:
     timeout_s: float | None
     queue: str | None
     priority: int | None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from wfcelery.core.messages import Dispatch, StepFailed
 from wfcelery.core.state import Error, StepRef
 from wfcelery.embedded.clock import VirtualClock
 from wfcelery.embedded.mailbox import LocalMailbox
-from wfcelery.embedded.work import do
 from wfcelery.executor.ports import Clock
 from wfcelery.tools import Registry
 from wfcelery.tools.call import Limits
 from wfcelery.tools.context import RealPace
+from wfcelery.tools.work import do
 
 
 @dataclass(slots=True)
@@ -115,7 +115,7 @@ class ThreadPool:
         name = threading.current_thread().name
         while (running := self._next()) is not None:
             pace = RealPace(running.stop)
-            report = do(running.step, self._tools, pace, self._clock, limits=self._limits, worker=name)
+            report = do(running.step, self._tools, pace, self._clock.now, limits=self._limits, worker=name)
             with self._changed:
                 self._running.pop(running.step.ref, None)
                 replaced = running.overdue
@@ -164,7 +164,7 @@ class InlinePool:
             return False
         step = self._queue.popleft()
         pace = _Pace(self._clock)
-        report = do(step, self._tools, pace, self._clock, limits=self._limits, worker="inline")
+        report = do(step, self._tools, pace, self._clock.now, limits=self._limits, worker="inline")
         self._mailbox.push(report)
         return True
 

@@ -15,12 +15,15 @@ from wfcelery.core.messages import (
     Principal,
     Report,
     Request,
+    StepBegun,
     StepDone,
     StepFailed,
     StepLost,
     StepPostponed,
+    StepReturned,
     StepSent,
     StepUnsent,
+    Trace,
 )
 from wfcelery.core.state import StepRef
 from wfcelery.core.values import Json
@@ -38,7 +41,10 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin a run. `flow` is a name, `name@version`, a definition's id, or the document itself."""
+    """Begin a run. `flow` is a name, `name@version`, a definition's id, or the document itself.
+
+    `at` (seconds since 1970) lets it begin later: its row is there at once, its first step waits.
+    """
 
     command_id: str
     run_id: str
@@ -49,6 +55,7 @@ class Start:
     tags: tuple[str, ...] = ()
     name: str | None = None
     refuse_conflict: bool = False
+    at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,36 @@ class Retire:
 
 
 @dataclass(frozen=True, slots=True)
+class Holding:
+    """A worker process is alive, and these steps are in its hands.
+
+    `reserved` wait in it, `active` run since the moment given, the reports of `unsent` could not be pushed yet.
+    `boot_id` tells a process from its predecessor of the same name; `at` is the worker's own clock.
+    """
+
+    worker: str
+    boot_id: str
+    at: float
+    queues: tuple[str, ...] = ()
+    pool: str = ""
+    reserved: tuple[StepRef, ...] = ()
+    active: tuple[tuple[StepRef, float], ...] = ()
+    unsent: tuple[StepRef, ...] = ()
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerSeen:
+    """A worker has taken a marker from a queue: what was queued before it has been taken too."""
+
+    queue: str
+    priority: int
+    epoch: int
+    number: int
+    worker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """Something in the mailbox that is no message."""
 
@@ -82,10 +119,13 @@ class Unreadable:
 Asked: TypeAlias = Request | Define | Start | Broadcast | Retire
 """What is answered under the id of its command."""
 
-Told: TypeAlias = Report | Finding
+Told: TypeAlias = Report | Trace | Finding
 """What is taken in without an answer."""
 
-Message: TypeAlias = Asked | Told | Unreadable
+Sign: TypeAlias = Holding | MarkerSeen
+"""Signs of life: for the watch, not for a run."""
+
+Message: TypeAlias = Asked | Told | Sign | Unreadable
 
 
 _ASKED = frozenset([*get_args(Request), Define, Start, Broadcast, Retire])
@@ -103,7 +143,16 @@ def run_of(message: Asked | Told) -> str | None:
             return None
         case ChildEnded():
             return message.parent.run_id
-        case StepDone() | StepFailed() | StepPostponed() | StepSent() | StepUnsent() | StepLost():
+        case (
+            StepDone()
+            | StepFailed()
+            | StepPostponed()
+            | StepBegun()
+            | StepReturned()
+            | StepLost()
+            | StepSent()
+            | StepUnsent()
+        ):
             return message.ref.run_id
         case _:
             return message.run_id

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wfcelery.core.expressions import decode_secrets, resolve_secrets
 from wfcelery.core.messages import Dispatch, Report, StepDone, StepFailed, StepPostponed
 from wfcelery.core.state import Error
 from wfcelery.core.values import Json
 from wfcelery.errors import WfceleryError
-from wfcelery.executor.ports import Clock
-from wfcelery.tools import Registry
 from wfcelery.tools.call import Failed, Limits, Postponed, Returned, call
 from wfcelery.tools.context import Context, Pace
+from wfcelery.tools.registry import Registry
 
 SECRET_PREFIX = "WFSECRET_"  # noqa: S105 - where secrets are looked up, not one of them
 
@@ -31,9 +30,11 @@ class MissingSecret(WfceleryError):
         return f"the secret {name} is not set; give it in the environment as {SECRET_PREFIX}{name}"
 
 
-def do(step: Dispatch, tools: Registry, pace: Pace, clock: Clock, *, limits: Limits, worker: str) -> Report:
+def do(
+    step: Dispatch, tools: Registry, pace: Pace, now: Callable[[], float], *, limits: Limits, worker: str
+) -> Report:
     """Call the step's tool and say how it went; never raises, whatever the tool does."""
-    started_at = clock.now()
+    started_at = now()
     try:
         tool = tools.get(step.tool)
         args = _arguments(step)
