@@ -82,7 +82,7 @@ class Retire:
 class Holding:
     """A worker process is alive, and these steps are in its hands.
 
-    `reserved` wait in it, `active` run since the moment given, the reports of `unsent` could not be pushed yet.
+    `reserved` wait in it, `active` run since the moment given, reports of `unsent` could not be pushed yet.
     `boot_id` tells a process from its predecessor of the same name; `at` is the worker's own clock.
     """
 
