@@ -1,9 +1,13 @@
-"""The settings: flags over environment over `wfcelery.toml`. What is unknown is refused, never ignored."""
+"""The settings: flags over environment over `wfcelery.toml` over what `wfcelery up` has noted in this folder.
+
+What is unknown is refused, never ignored.
+"""
 
 from __future__ import annotations
 
 import difflib
 import getpass
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -14,12 +18,25 @@ from typing import Final
 from wfcelery.errors import InvalidSettings
 
 FILE: Final = "wfcelery.toml"
+# Written by `wfcelery up`: its keys and addresses, so that commands in the same folder find the system.
+SYSTEM_FILE: Final = ".wfcelery/system.toml"
 PREFIX: Final = "WFCELERY_"
 # Variables that tests of wfcelery and of its users pass to their own helpers.
 FREE_PREFIX: Final = "WFCELERY_TEST_"
 DEFAULT_DATABASE: Final = "sqlite:///.wfcelery/wfcelery.db"
-NAMES: Final = ("database_url", "broker_url", "secret_key", "worker_key", "tools", "base_url", "user")
-_LISTS: Final = frozenset({"secret_key", "tools"})
+DEFAULT_LEASE_S: Final = 30.0
+NAMES: Final = (
+    "database_url",
+    "broker_url",
+    "secret_key",
+    "worker_key",
+    "tools",
+    "base_url",
+    "user",
+    "lease_s",
+)
+_LISTS: Final = frozenset({"secret_key", "worker_key", "tools"})
+_NUMBERS: Final = frozenset({"lease_s"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +46,22 @@ class Settings:
     database_url: str = DEFAULT_DATABASE
     broker_url: str | None = None
     secret_key: tuple[str, ...] = field(default=(), repr=False)
-    worker_key: str | None = field(default=None, repr=False)
+    worker_key: tuple[str, ...] = field(default=(), repr=False)
     tools: tuple[str, ...] = ()
     base_url: str | None = None
     user: str = ""
+    lease_s: float = DEFAULT_LEASE_S
 
 
-def load(flags: Mapping[str, str | None], environ: Mapping[str, str], folder: Path) -> Settings:
-    """Put the settings together; a flag that is None was not given. Raises `InvalidSettings`."""
-    given: dict[str, str] = _from_file(folder / FILE)
+def load(
+    flags: Mapping[str, str | None], environ: Mapping[str, str], folder: Path, *, system: bool = True
+) -> Settings:
+    """Put the settings together; a flag that is None was not given. Raises `InvalidSettings`.
+
+    Without `system`, what `wfcelery up` has noted in the folder is left out.
+    """
+    given: dict[str, str] = from_file(folder, SYSTEM_FILE) if system else {}
+    given |= from_file(folder, FILE)
     given |= _from_environment(environ)
     given |= {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
@@ -47,7 +71,8 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str], folder: Pa
     if "database_url" in given:
         given["database_url"] = as_database_url(given["database_url"])
     lists = {name: _several(given.pop(name)) for name in _LISTS & given.keys()}
-    return Settings(**given, **lists)  # type: ignore[arg-type] # the lists are apart from the texts
+    numbers = {name: _seconds(name, given.pop(name)) for name in _NUMBERS & given.keys()}
+    return Settings(**given, **lists, **numbers)  # type: ignore[arg-type] # each kind apart from the texts
 
 
 def as_database_url(text: str) -> str:
@@ -55,18 +80,19 @@ def as_database_url(text: str) -> str:
     return text if ":" in text else f"sqlite:///{text}"
 
 
-def _from_file(path: Path) -> dict[str, str]:
+def from_file(folder: Path, name: str) -> dict[str, str]:
+    """Read one file of settings, without judging their values; none if it is not there."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = (folder / name).read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as exc:
-        raise InvalidSettings(FILE, f"cannot be read: {exc}") from exc
+        raise InvalidSettings(name, f"cannot be read: {exc}") from exc
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        raise InvalidSettings(FILE, f"is not TOML: {exc}") from exc
-    return {_known(name, NAMES, FILE): _text(name, value) for name, value in found.items()}
+        raise InvalidSettings(name, f"is not TOML: {exc}") from exc
+    return {_known(key, NAMES, name): _text(key, value, name) for key, value in found.items()}
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -89,13 +115,25 @@ def _known(name: str, known: tuple[str, ...] | list[str], where: str) -> str:
     raise InvalidSettings(name, f"is not known (in {where}); {hint}")
 
 
-def _text(name: str, value: object) -> str:
+def _text(name: str, value: object, where: str) -> str:
     if isinstance(value, str):
         return value
+    if name in _NUMBERS and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
     if name in _LISTS and isinstance(value, list) and all(isinstance(each, str) for each in value):
         return ",".join(value)
-    wanted = "text or a list of texts" if name in _LISTS else "text"
-    raise InvalidSettings(name, f"must be {wanted} in {FILE}")
+    wanted = "text or a list of texts" if name in _LISTS else "a number" if name in _NUMBERS else "text"
+    raise InvalidSettings(name, f"must be {wanted} in {where}")
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if math.isfinite(seconds) and seconds > 0:
+        return seconds
+    raise InvalidSettings(name, f"must be a number of seconds above 0, not {text}")
 
 
 def _several(text: str) -> tuple[str, ...]:

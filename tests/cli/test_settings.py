@@ -27,20 +27,22 @@ def test_everything_can_be_set_in_the_environment(tmp_path: Path) -> None:
         "WFCELERY_DATABASE_URL": "postgresql://db/x",
         "WFCELERY_BROKER_URL": "redis://broker",
         "WFCELERY_SECRET_KEY": "new, old",
-        "WFCELERY_WORKER_KEY": "w",
+        "WFCELERY_WORKER_KEY": "w1,w2",
         "WFCELERY_TOOLS": "a.b, c",
         "WFCELERY_BASE_URL": "https://example.org",
         "WFCELERY_USER": "ann",
+        "WFCELERY_LEASE_S": "2.5",
         "PATH": "/bin",
     }
     assert load({}, environ, tmp_path) == Settings(
         database_url="postgresql://db/x",
         broker_url="redis://broker",
         secret_key=("new", "old"),
-        worker_key="w",
+        worker_key=("w1", "w2"),
         tools=("a.b", "c"),
         base_url="https://example.org",
         user="ann",
+        lease_s=2.5,
     )
 
 
@@ -51,6 +53,25 @@ def test_flags_win_over_the_environment_and_the_environment_over_the_file(tmp_pa
     environ = {"WFCELERY_USER": "env", "WFCELERY_BASE_URL": "https://env"}
     found = load({"user": "flag", "tools": None}, environ, tmp_path)
     assert (found.user, found.base_url, found.tools) == ("flag", "https://env", ("t1", "t2"))
+
+
+def test_what_up_has_noted_counts_least_and_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".wfcelery").mkdir()
+    (tmp_path / ".wfcelery" / "system.toml").write_text('user = "noted"\nbroker_url = "redis://noted"\n')
+    (tmp_path / "wfcelery.toml").write_text('user = "file"\n')
+    assert load({}, {}, tmp_path) == Settings(user="file", broker_url="redis://noted")
+    assert load({}, {}, tmp_path, system=False) == Settings(user="file")
+
+
+def test_a_fault_in_what_up_has_noted_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / ".wfcelery").mkdir()
+    (tmp_path / ".wfcelery" / "system.toml").write_text("user = 3\n")
+    assert refusal({}, {}, tmp_path) == "setting user: must be text in .wfcelery/system.toml"
+
+
+def test_the_lease_is_a_number_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "wfcelery.toml").write_text("lease_s = 5\n")
+    assert load({"user": "a"}, {}, tmp_path) == Settings(user="a", lease_s=5.0)
 
 
 def test_an_unknown_variable_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
@@ -64,7 +85,7 @@ def test_an_unknown_key_of_the_file_is_refused_with_what_is_known(tmp_path: Path
     (tmp_path / "wfcelery.toml").write_text('zzz = "1"\n')
     assert refusal({}, {}, tmp_path) == (
         "setting zzz: is not known (in wfcelery.toml); the known ones are database_url, broker_url, "
-        "secret_key, worker_key, tools, base_url, user"
+        "secret_key, worker_key, tools, base_url, user, lease_s"
     )
 
 
@@ -81,6 +102,9 @@ def test_an_empty_variable_is_as_good_as_none(tmp_path: Path) -> None:
     [
         ("user = 3\n", "setting user: must be text in wfcelery.toml"),
         ("tools = [1]\n", "setting tools: must be text or a list of texts in wfcelery.toml"),
+        ("lease_s = true\n", "setting lease_s: must be a number in wfcelery.toml"),
+        ("lease_s = 0\n", "setting lease_s: must be a number of seconds above 0, not 0"),
+        ('lease_s = "soon"\n', "setting lease_s: must be a number of seconds above 0, not soon"),
         ('user = ""\n', "setting user: is empty; give it a value or leave it out"),
         (
             "user = ]",
@@ -99,4 +123,4 @@ def test_a_path_is_the_sqlite_database_in_that_file(tmp_path: Path) -> None:
 
 
 def test_keys_are_never_shown() -> None:
-    assert "hush" not in repr(Settings(secret_key=("hush",), worker_key="hush"))
+    assert "hush" not in repr(Settings(secret_key=("hush",), worker_key=("hush",)))
