@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tests.model.flows_strategy import Document, compiled
 from wfcelery.core import decide as rules
+from wfcelery.core import fold
 from wfcelery.core.ids import run_id
 from wfcelery.core.messages import (
     CastVote,
@@ -62,6 +63,7 @@ class Work:
 
     ref: StepRef
     args: Json
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,10 @@ class Engine(Protocol):
     begins_at: float
     run_id: str
 
-    def start(self, document: Document, value: Json, by: Principal, now: float) -> None:
-        """Begin the run."""
+    def start(
+        self, document: Document, value: Json, by: Principal, now: float, at: float | None = None
+    ) -> None:
+        """Begin the run, now or `at` a later time."""
 
     def send(self, message: RunMessage, now: float) -> None:
         """Let one thing happen."""
@@ -118,12 +122,15 @@ class CoreEngine:
         self.signals: list[StoredSignal] = []
         self.output: Json = None
         self.transitions: set[tuple[str | None, int, int, str]] = set()
+        self.folded = fold.empty()
         self.decisions = 0
         self.seen: dict[Key, StepSeen] = {}
 
-    def start(self, document: Document, value: Json, by: Principal, now: float) -> None:
+    def start(
+        self, document: Document, value: Json, by: Principal, now: float, at: float | None = None
+    ) -> None:
         self.flow = flow = compiled(document)
-        new = NewRun(run_id=RUN_ID, definition_id="d1", version=1, input=value, by=by)
+        new = NewRun(run_id=RUN_ID, definition_id="d1", version=1, input=value, by=by, at=at)
         self._keep(rules.start(flow, new, now))
 
     def send(self, message: RunMessage, now: float) -> None:
@@ -172,6 +179,7 @@ class CoreEngine:
         for event in decision.events:
             seq += 1
             assert event.seq == seq, f"event {event.seq} where {seq} was due"
+            self.folded.take(event)
             if event.transition:
                 name = (event.step, event.item, event.attempt, event.type)
                 assert name not in self.transitions, f"{name} happened twice"
@@ -180,12 +188,14 @@ class CoreEngine:
         self.run = decision.run
         for write in decision.writes:
             self._write(write.before, write.after, write.args, write.secrets, write.result)
+            place = (write.after.name, write.after.item, write.after.attempt)
+            assert self.folded.attempts[place] == fold.told_of_attempt(write.after)
         if decision.output is not None:
             self.output = json.loads(decision.output)
         for effect in decision.effects:
             match effect:
-                case Dispatch(ref=ref, prepared=prepared):
-                    self.work.append(Work(ref, prepared.args))
+                case Dispatch(ref=ref, prepared=prepared, again=again):
+                    self.work.append(Work(ref, prepared.args, again))
                 case StartChild(parent=parent):
                     self.children.append(parent)
                 case CastVote():

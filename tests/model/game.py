@@ -20,11 +20,13 @@ from wfcelery.core.messages import (
     RetryRun,
     RunMessage,
     Signal,
+    StepBegun,
     StepDone,
     StepFailed,
     StepLost,
     StepPostponed,
     StepReady,
+    StepReturned,
     StepSent,
     StepUnsent,
     TimerDue,
@@ -49,13 +51,21 @@ STARTER = Principal("starter")
 RESULTS: tuple[Json, ...] = (None, True, False, 1, "x", [1, 2], {"a": {"b": 2.5}})
 ERRORS = ("ValueError", "Fatal", "timeout")
 INPUT: Json = {"n": 3, "items": ["a", "b", "c", "d"]}
+LATER = (None, None, None, -5.0, 0.0, 30.0)
+"""How long after it was asked for a run is to start; None: nothing is said of that."""
 ENDS = (RunStatus.COMPLETED, RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
 class Game:
     """A run under way, with the messages that were sent so far."""
 
-    def __init__(self, document: Document, engine: Engine | None = None, value: Json = INPUT) -> None:
+    def __init__(
+        self,
+        document: Document,
+        engine: Engine | None = None,
+        value: Json = INPUT,
+        later_s: float | None = None,
+    ) -> None:
         self.document = document
         self.flow = compiled(document)
         self.engine: Engine = CoreEngine() if engine is None else engine
@@ -65,8 +75,9 @@ class Game:
         self.work: list[Work] = []
         self.children: list[StepRef] = []
         self.numbers = 0
-        self.engine.start(document, value, STARTER, self.now)
-        self.reference = Reference(self.flow, self.engine.run_id, value, STARTER.id, self.now)
+        at = None if later_s is None else self.now + later_s
+        self.engine.start(document, value, STARTER, self.now, at)
+        self.reference = Reference(self.flow, self.engine.run_id, value, STARTER.id, self.now, at=at)
         self.compare()
 
     def send(self, message: RunMessage) -> None:
@@ -103,8 +114,12 @@ class Game:
     def compare_work(self, seen: Seen) -> None:
         """Hold the work handed out since against the reference's, and let it know the tickets."""
         model, new = self.reference, seen.work[len(self.work) :]
-        got = [(work.ref.step, work.ref.item, work.ref.attempt, blurred(work.args)) for work in new]
-        wanted = [(work.step, work.item, work.attempt, blurred(work.args)) for work in model.new_work]
+        got = [
+            (work.ref.step, work.ref.item, work.ref.attempt, blurred(work.args), work.again) for work in new
+        ]
+        wanted = [
+            (work.step, work.item, work.attempt, blurred(work.args), work.again) for work in model.new_work
+        ]
         assert sorted(got, key=repr) == sorted(wanted, key=repr)
         children = seen.children[len(self.children) :]
         begun = [(ref.step, ref.item, ref.attempt) for ref in children]
@@ -171,18 +186,22 @@ class Game:
     def report(self, random: Random, ref: StepRef) -> RunMessage:
         """Draw what a worker may say of a step."""
         roll = random.random()
-        if roll < 0.66:
+        if roll < 0.58:
             return StepDone(ref, random.choice(RESULTS), event=self.outcome(random, ref), worker="w1")
-        if roll < 0.86:
+        if roll < 0.76:
             kind = random.choice(ERRORS)
             after = random.choice((None, None, None, 7.0))
             ancestors = (kind, "Exception")
             return StepFailed(
                 ref, Error(kind, "no"), ancestors, retry=random.random() < 0.9, retry_after=after
             )
-        if roll < 0.92:
+        if roll < 0.80:
             return StepPostponed(ref)
-        return StepLost(ref, counted=random.random() < 0.7)
+        if roll < 0.88:
+            return StepBegun(ref, worker="w1", started_at=random.choice((None, self.now)))
+        if roll < 0.92:
+            return StepReturned(ref, "redelivered", worker="w1")
+        return StepLost(ref, counted=random.random() < 0.7, begun=random.random() < 0.5)
 
     def outcome(self, random: Random, ref: StepRef) -> str | None:
         events = [edge.event for edge in self.flow.steps[ref.step].edges if edge.event]

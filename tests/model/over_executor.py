@@ -16,10 +16,12 @@ from wfcelery.core.messages import (
     Principal,
     Request,
     RunMessage,
+    StepBegun,
     StepDone,
     StepFailed,
     StepLost,
     StepPostponed,
+    StepReturned,
     StepSent,
     StepUnsent,
     TimerDue,
@@ -52,9 +54,16 @@ class ExecutorEngine:
         self.cancels = 0
         self.begins_at = desk.clock.now()
 
-    def start(self, document: Document, value: Json, by: Principal, now: float) -> None:  # noqa: ARG002 - the desk has its own clock
+    def start(
+        self,
+        document: Document,
+        value: Json,
+        by: Principal,
+        now: float,  # noqa: ARG002 - the desk has its own clock
+        at: float | None = None,
+    ) -> None:
         self.desk.ask(Define(f"child-{self.number}", CHILD, by))
-        answer = self.desk.ask(Start(f"start-{self.number}", self.run_id, document, value, by))
+        answer = self.desk.ask(Start(f"start-{self.number}", self.run_id, document, value, by, at=at))
         assert answer.ok, answer.reason
 
     def send(self, message: RunMessage, now: float) -> None:
@@ -69,7 +78,15 @@ class ExecutorEngine:
                     message, run_id=self.run_id, command_id=f"{self.number}-{message.command_id}"
                 )
                 self.desk.ask(renamed)
-            case StepDone() | StepFailed() | StepPostponed() | StepLost() | StepUnsent():
+            case (
+                StepDone()
+                | StepFailed()
+                | StepPostponed()
+                | StepBegun()
+                | StepReturned()
+                | StepLost()
+                | StepUnsent()
+            ):
                 self.desk.tell(replace(message, ref=message.ref._replace(run_id=self.run_id)))
 
     def _end_child(self, message: ChildEnded) -> None:
@@ -121,7 +138,7 @@ class ExecutorEngine:
             output=shown["output"],
             steps=steps,
             work=tuple(
-                Work(each.ref._replace(run_id=RUN_ID), each.prepared.args)
+                Work(each.ref._replace(run_id=RUN_ID), each.prepared.args, each.again)
                 for each in sent
                 if each.ref.run_id == self.run_id
             ),

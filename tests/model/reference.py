@@ -39,11 +39,13 @@ from wfcelery.core.messages import (
     RetryRun,
     RunMessage,
     Signal,
+    StepBegun,
     StepDone,
     StepFailed,
     StepLost,
     StepPostponed,
     StepReady,
+    StepReturned,
     StepSent,
     StepUnsent,
     TimerDue,
@@ -64,7 +66,9 @@ DONE, FAILED, SKIPPED, CANCELLED = (
     StepStatus.CANCELLED,
 )
 LOSS_BUDGET = 3
-Heard: TypeAlias = StepSent | StepUnsent | StepDone | StepFailed | StepPostponed | StepLost
+Heard: TypeAlias = (
+    StepSent | StepUnsent | StepDone | StepFailed | StepPostponed | StepBegun | StepReturned | StepLost
+)
 Granted: TypeAlias = Decide | Signal | Cancel | Hold | Resume | StepReady
 
 
@@ -88,6 +92,9 @@ class Row:
     child_begun: bool = False
     event: str | None = None
     counting: bool = False
+    sent: bool = False
+    begun: bool = False
+    to_start: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -112,12 +119,15 @@ class Handed:
     item: int
     attempt: int
     args: Json
+    again: bool
 
 
 class Reference:
     """One run of one flow."""
 
-    def __init__(self, flow: Flow, run_id: str, value: Json, by: str, now: float) -> None:
+    def __init__(
+        self, flow: Flow, run_id: str, value: Json, by: str, now: float, *, at: float | None = None
+    ) -> None:
         self.flow = flow
         self.run_id = run_id
         self.input = value
@@ -139,7 +149,11 @@ class Reference:
         self.new_work: list[Handed] = []
         self.busy: list[str] = []
         self.new_children: list[tuple[str, int, int]] = []
-        self.begin(flow.start, None)
+        if at is None or at <= now:
+            self.begin(flow.start, None)
+        else:
+            due_at = round(at, 3)
+            self.rows[flow.start, NO_ITEM] = Row(waits_for=WaitsFor.TIME, due_at=due_at, to_start=True)
         self.settle()
 
     # -- what others see
@@ -162,7 +176,16 @@ class Reference:
 
     def take(self, message: RunMessage) -> None:
         match message:
-            case StepSent() | StepUnsent() | StepDone() | StepFailed() | StepPostponed() | StepLost():
+            case (
+                StepSent()
+                | StepUnsent()
+                | StepDone()
+                | StepFailed()
+                | StepPostponed()
+                | StepBegun()
+                | StepReturned()
+                | StepLost()
+            ):
                 row = self.rows.get((message.ref.step, message.ref.item))
                 if row is not None and row.ref == message.ref and row.status in (READY, RUNNING):
                     self.hear(message, (message.ref.step, message.ref.item), row)
@@ -183,7 +206,14 @@ class Reference:
         """Take in what is said of a step by who has it, or of whether anybody has."""
         match report:
             case StepSent():
-                row.status = RUNNING
+                row.status, row.sent = RUNNING, True
+            case StepBegun():
+                row.status, row.sent, row.begun = RUNNING, True, True
+            case StepReturned():
+                if not row.begun:
+                    self.hand_over_again(key, row)
+            case StepLost(begun=False) if not row.begun:
+                self.hand_over_again(key, row)
             case StepUnsent():
                 if row.status is READY:
                     self.hand_over(key)
@@ -458,7 +488,15 @@ class Reference:
     def hand_over(self, key: Key) -> None:
         row = self.rows[key]
         if not self.held:
-            self.new_work.append(Handed(*key, row.attempt, row.args))
+            self.new_work.append(Handed(*key, row.attempt, row.args, row.sent))
+
+    def hand_over_again(self, key: Key, row: Row) -> None:
+        """Nobody has begun it: the same attempt goes out once more, if that is of use to anybody."""
+        if self.may_go_on(key):
+            row.status, row.sent = READY, True
+            self.hand_over(key)
+        else:
+            self.give_up(key, row)
 
     def release(self, key: Key) -> None:
         """Send what was kept back while the run was held."""
@@ -657,7 +695,11 @@ class Reference:
     def postpone(self, key: Key, row: Row) -> None:
         if self.may_go_on(key):
             self.wait(row, WaitsFor.REPORT, self.flow.steps[key[0]].timeout_s)
-            return
+        else:
+            self.give_up(key, row)
+
+    def give_up(self, key: Key, row: Row) -> None:
+        """Cancel what a worker has handed back and nobody needs."""
         row.status = CANCELLED
         if key[1] != NO_ITEM:
             self.item_ended(key)
@@ -705,6 +747,8 @@ class Reference:
         if self.held or not self.is_live or self.now < row.due_at:
             return
         match row.waits_for:
+            case WaitsFor.TIME if row.to_start:
+                self.begin(message.step, None)
             case WaitsFor.TIME:
                 self.end_well(key, row.began_with, None)
             case WaitsFor.RETRY:
@@ -806,6 +850,8 @@ class Reference:
                 self.vote(message.step, message.by, approve=True, comment="")
             case WaitsFor.SIGNAL:
                 self.end_well(key, None, None)
+            case WaitsFor.TIME if row.to_start:
+                self.begin(message.step, None)
             case WaitsFor.TIME:
                 self.end_well(key, row.began_with, None)
             case WaitsFor.RETRY | WaitsFor.PERSON:

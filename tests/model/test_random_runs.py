@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from tests.model.driver import START, CoreEngine, Seen, assert_same_run
-from tests.model.flows_strategy import compiled, random_flow
-from tests.model.game import INPUT, STARTER, Game, drain, move
-from wfcelery.core.messages import Broken, Request, RunMessage
+from tests.model.flows_strategy import Document, compiled, random_flow
+from tests.model.game import INPUT, LATER, STARTER, Game, drain, move
+from wfcelery.core.messages import Broken, Principal, Request, RunMessage
 from wfcelery.core.state import RunStatus, StepStatus
 from wfcelery.core.validate import validate
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.model.driver import Engine
+    from wfcelery.core.values import Json
 
 MESSAGES = int(os.environ.get("WFCELERY_MODEL_MESSAGES", "22000"))
 SEED = int(os.environ.get("WFCELERY_MODEL_SEED", "0"))
@@ -55,6 +56,13 @@ class Recording(CoreEngine):
     def __init__(self) -> None:
         super().__init__()
         self.heard: list[tuple[RunMessage, float]] = []
+        self.at: float | None = None
+
+    def start(
+        self, document: Document, value: Json, by: Principal, now: float, at: float | None = None
+    ) -> None:
+        self.at = at
+        super().start(document, value, by, now, at)
 
     def send(self, message: RunMessage, now: float) -> None:
         self.heard.append((message, now))
@@ -66,7 +74,7 @@ def test_messages_decided_in_turn_give_the_same_run_as_one_by_one() -> None:
         one_by_one = Recording()
         game = play(seed, one_by_one)
         together = CoreEngine()
-        together.start(game.document, INPUT, STARTER, START)
+        together.start(game.document, INPUT, STARTER, START, one_by_one.at)
         for now, is_request, messages in in_turns(one_by_one.heard):
             if is_request:
                 together.send(messages[0], now)
@@ -121,7 +129,7 @@ def play(seed: int, engine: Engine, moves: int = 40) -> Game:
     random = seeded(seed)
     document = random_flow(random)
     try:
-        game = Game(document, engine)
+        game = Game(document, engine, later_s=random.choice(LATER))
         for _ in range(moves):
             move(game, random)
         drain(game)

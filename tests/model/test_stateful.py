@@ -26,9 +26,9 @@ RANDOM = st.randoms(use_true_random=False)
 class AnyFlowInAnyOrder(RuleBasedStateMachine):
     """A random flow under random messages; at the end everything is answered, and the run must end."""
 
-    @initialize(document=flows())
-    def begin(self, document: Document) -> None:
-        self.game = play.Game(document, self.engine())
+    @initialize(document=flows(), later_s=st.sampled_from(play.LATER))
+    def begin(self, document: Document, later_s: float | None) -> None:
+        self.game = play.Game(document, self.engine(), later_s=later_s)
 
     def engine(self) -> Engine | None:
         """Say what is compared with the reference; the bare core unless told otherwise."""

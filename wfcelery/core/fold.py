@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from wfcelery.core.decide.draft import TOLD
+from wfcelery.core.decide.draft import REPEATABLE, TOLD
 from wfcelery.core.state import Attempt, Error, Run, RunStatus
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Folded:
         self.updated_at = event.at
         if event.step is None:
             self._take_of_run(event)
-        elif event.transition:
+        elif event.transition or event.type in REPEATABLE:
             place = (event.step, event.item, event.attempt)
             columns = self.attempts.get(place)
             if columns is None:

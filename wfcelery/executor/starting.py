@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from wfcelery.core import ids, values
 from wfcelery.core.decide import key_space
+from wfcelery.core.decide.begin import MAX_WAIT_S
 from wfcelery.core.flow import Flow
 from wfcelery.core.messages import Answer, NewRun
 from wfcelery.core.schemas import problems
@@ -25,6 +27,7 @@ def start(batch: Batch, message: Start) -> Answer:
     """Begin the run, or find the one that this request, or its key, has begun before."""
     if not ids.is_run_id(message.run_id):
         raise InvalidInput("run_id", f"{message.run_id!r} is not the id of a run")
+    _check_time(message.at, batch.now)
     given = values.check(message.input, "input")
     defined = _defined(batch, message)
     reason = objection(defined.flow, given)
@@ -53,6 +56,7 @@ def start(batch: Batch, message: Start) -> Answer:
             by=message.by,
             key=key,
             tags=message.tags,
+            at=message.at,
         )
     )
 
@@ -95,3 +99,13 @@ def _rendered_key(flow: Flow, given: Json, message: Start) -> str | None:
 def _check_key(key: str | None) -> None:
     if key is not None and not 0 < len(key) <= MAX_KEY:
         raise InvalidInput("key", f"must have 1 to {MAX_KEY} characters, not {len(key)}")
+
+
+def _check_time(at: Json, now: float) -> None:
+    """Refuse a time to start at that no clock will show; one that has passed means now."""
+    if at is None:
+        return
+    if isinstance(at, bool) or not isinstance(at, (int, float)) or not math.isfinite(at):
+        raise InvalidInput("at", f"must be a time in seconds since 1970, not {at!r}")
+    if at > now + MAX_WAIT_S:
+        raise InvalidInput("at", "must lie within the next ten years")

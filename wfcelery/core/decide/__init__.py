@@ -9,12 +9,19 @@ tokens on every way out, so no join ever waits for a branch that was not taken.
 **Beginning.** When its turn comes, a tool becomes `ready` with a fresh fence; a gate, wait or timer becomes
 `pending` until a decision, a signal or the clock; a foreach opens as many items as may be out at a time; a
 sub-flow becomes a run of its own; a pass-through ends at once with the result that came in. Arguments are
-rendered here. Where an approver has seen the rendered arguments, those are what runs.
+rendered here. Where an approver has seen the rendered arguments, those are what runs. The first step of a run
+that is to start later waits `pending` for the clock, and its turn comes then.
+
+**Handing over.** `ready` must be on its way to a worker; `running` is known to be handed over; the first word
+that the tool is being called is written down. A step that comes back, or is lost, before anybody is known to
+have begun it is `ready` once more: the same attempt and fence, and no budget spent. If nobody needs it any
+more, it is cancelled instead.
 
 **Ending.** A step that ends well takes one way: `next`/`join`/`parallel` (all of them), the first branch
 that holds, the edge of the outcome it named. A failed attempt is followed by another while the policy
 allows; then the step has failed for good: it takes `on_error`; or, if optional, sends dead tokens; or the
-run fails. A vanished worker has a budget of its own. A denied gate takes `on_deny` or cancels the run.
+run fails. A worker that vanished under a step has a budget of its own. A denied gate takes `on_deny` or
+cancels the run.
 
 **Losers.** When a join of any or n fires, steps all of whose paths end in joins that have fired are needed
 by nobody: those not handed over are cancelled, the others asked to stop, and however they end, their tokens
@@ -27,14 +34,15 @@ or a signal.
 
 **Late and repeated.** A report must name the current attempt and fence. The exact repeat of a report that
 was taken in is silent; any other is refused, and the refusal recorded. A request that may not be is
-answered with the reason and changes nothing.
+answered with the reason and changes nothing. News of a handing-over that is no longer the current one, or
+that was known, is silent.
 
 `decide` sees no clock, no tables and no user code: the same flow, run, message and time give the same
 decision.
 
 Read on in `begin` (tokens arrive, a step's turn comes), `attempts` (how an attempt goes on and ends), `loops`
-and `gates`, `endings` (of the run), `reports` and `requests` (who says what), `reopen`, and `draft`, in which
-all of them write.
+and `gates`, `endings` (of the run), `handover`, `reports` and `requests` (who says what), `reopen`, and
+`draft`, in which all of them write.
 """
 
 from __future__ import annotations
@@ -43,8 +51,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from wfcelery.core import values
-from wfcelery.core.decide import endings, reports, requests
-from wfcelery.core.decide.begin import activate, settle
+from wfcelery.core.decide import endings, handover, reports, requests
+from wfcelery.core.decide.begin import activate, set_start, settle
 from wfcelery.core.decide.draft import Decision, Draft, Event, Write
 from wfcelery.core.decide.reopen import reopen
 from wfcelery.core.flow import Flow, KeyScope
@@ -63,11 +71,13 @@ from wfcelery.core.messages import (
     RetryRun,
     RunMessage,
     Signal,
+    StepBegun,
     StepDone,
     StepFailed,
     StepLost,
     StepPostponed,
     StepReady,
+    StepReturned,
     StepSent,
     StepUnsent,
     TimerDue,
@@ -78,7 +88,7 @@ __all__ = ["Decision", "Event", "Write", "decide", "decide_in_turn", "key_space"
 
 
 def start(flow: Flow, new: NewRun, now: float, limits: Limits = DEFAULT) -> Decision:
-    """Begin a run: its row, its first event, its first step."""
+    """Begin a run: its row, its first event, its first step, which waits if the run is to start later."""
     run = Run(
         id=new.run_id,
         definition_id=new.definition_id,
@@ -95,10 +105,12 @@ def start(flow: Flow, new: NewRun, now: float, limits: Limits = DEFAULT) -> Deci
     draft = Draft(flow, run, now, limits)
     input_digest = values.digest(values.canonical(new.input))
     draft.note("run_started", None, new.by.id, definition=new.definition_id, input_digest=input_digest)
-    if new.objection is None:
-        activate(draft, flow.steps[flow.start], None, Attempt(flow.start))
-    else:
+    if new.objection is not None:
         endings.fail_run(draft, Error("invalid-input", new.objection))
+    elif new.at is not None and new.at > now:
+        set_start(draft, new.at)
+    else:
+        activate(draft, flow.steps[flow.start], None, Attempt(flow.start))
     return _close(draft, Answer(ok=True, data={"run_id": run.id, "created": True}))
 
 
@@ -138,11 +150,15 @@ def _apply(draft: Draft, message: RunMessage) -> Answer | None:
         case StepDone() | StepFailed() | StepPostponed():
             reports.take_report(draft, message)
         case StepSent():
-            reports.mark_sent(draft, message.ref)
+            handover.mark_sent(draft, message.ref)
         case StepUnsent():
-            reports.send_again(draft, message.ref)
+            handover.send_again(draft, message.ref)
         case StepLost():
-            reports.give_up(draft, message.ref, counted=message.counted)
+            handover.give_up(draft, message)
+        case StepBegun():
+            handover.note_beginning(draft, message)
+        case StepReturned():
+            handover.take_back(draft, message)
         case TimerDue():
             reports.ring(draft, message)
         case ChildEnded():

@@ -55,6 +55,7 @@ def dispatch(draft: Draft, attempt: Attempt) -> None:
             timeout_s=step.timeout_s,
             queue=step.queue,
             priority=step.priority,
+            again=attempt.sent_at is not None,
         )
     )
 
@@ -156,11 +157,11 @@ def fail(
         _fail_for_good(draft, step, failed, error)
 
 
-def lose(draft: Draft, attempt: Attempt, *, counted: bool) -> None:
+def lose(draft: Draft, attempt: Attempt, *, counted: bool, reason: str = "") -> None:
     """End an attempt whose worker vanished; its budget is its own. `on_lost: hold` parks it for a person."""
     step = draft.step_of(attempt)
     losses = attempt.losses + (1 if counted else 0)
-    error = Error("lost", f"the worker that ran attempt {attempt.attempt} vanished")
+    error = Error("lost", reason or f"the worker that ran attempt {attempt.attempt} vanished")
     parks = step.on_lost is OnLost.HOLD
     if not is_needed(draft, attempt) or (losses > draft.limits.losses and not parks):
         _fail_for_good(draft, step, attempt._replace(error=error), error)

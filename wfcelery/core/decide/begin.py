@@ -60,6 +60,22 @@ def activate(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
         fail(draft, attempt, Error(error.code, str(error)), may_retry=False)
 
 
+def set_start(draft: Draft, at: float) -> None:
+    """Let the run's first step wait until its turn comes: the token that the clock will bring is missing."""
+    waiting = Attempt(draft.flow.start, waits_for=WaitsFor.TIME, due_at=round(at, 3), missing=1)
+    draft.move(waiting, "start_set")
+
+
+def is_start(draft: Draft, attempt: Attempt) -> bool:
+    """Tell whether a step that waits for the clock waits for its turn, as the first of its run."""
+    return attempt.name == draft.flow.start and attempt.missing > 0
+
+
+def begin_run(draft: Draft, waiting: Attempt) -> None:
+    """Let the turn come of a first step that has waited for it."""
+    activate(draft, draft.step_of(waiting), None, waiting._replace(due_at=None, missing=0))
+
+
 def incoming(draft: Draft, step: Step) -> Json:
     """Give the `result` that the step sees: of the step before it; at a join, a map of the live arrivals."""
     ways = draft.flow.ways_in[step.name]

@@ -32,6 +32,8 @@ from wfcelery.core.values import Json
 # The counters of a join follow from the `took` of the steps before it: they change without an event.
 UNTOLD: Final = frozenset({"name", "item", "attempt", "missing", "live"})
 TOLD: Final = tuple(name for name in Attempt._fields if name not in UNTOLD)
+# What may happen to one attempt more than once, and still changes its row.
+REPEATABLE: Final = frozenset({"step_returned", "step_resent", "step_running_again"})
 _ACTIVE: Final = (StepStatus.READY, StepStatus.RUNNING)
 
 
@@ -151,7 +153,7 @@ class Draft:
         changes = changed(before or Attempt(after.name, after.item, after.attempt), after)
         if told:
             changes = {**changes, **told}
-        self._tell(event, after, actor, changes, transition=True)
+        self._tell(event, after, actor, changes, transition=event not in REPEATABLE)
         return after
 
     def count(self, after: Attempt) -> None:

@@ -1,45 +1,16 @@
-"""What workers, clocks and sub-runs report: taken in once, and refused with the reason after that."""
+"""How tools, clocks and sub-runs say that something ended: taken in once, refused with the reason later."""
 
 from __future__ import annotations
 
 from wfcelery.core import values
 from wfcelery.core.decide import endings, gates
-from wfcelery.core.decide.attempts import abandon, dispatch, fail, finish, is_needed, launch, lose
+from wfcelery.core.decide.attempts import abandon, fail, finish, is_needed, launch
+from wfcelery.core.decide.begin import begin_run, is_start
 from wfcelery.core.decide.draft import Draft
+from wfcelery.core.decide.handover import held_by_worker
 from wfcelery.core.flow import Gate, Label
 from wfcelery.core.messages import ChildEnded, Report, StepDone, StepFailed, StepPostponed, TimerDue
-from wfcelery.core.state import Attempt, Error, RunStatus, StepRef, StepStatus, WaitsFor
-
-_WITH_A_WORKER = (StepStatus.READY, StepStatus.RUNNING)
-
-
-def held_by_worker(draft: Draft, ref: StepRef) -> Attempt | None:
-    """Give the attempt that `ref` names, if it is the current one and a worker may have it."""
-    attempt = draft.attempts.get((ref.step, ref.item))
-    if attempt is None or (attempt.attempt, attempt.fence) != (ref.attempt, ref.fence):
-        return None
-    return attempt if attempt.status in _WITH_A_WORKER else None
-
-
-def mark_sent(draft: Draft, ref: StepRef) -> None:
-    """Note that a ready step was handed over."""
-    attempt = held_by_worker(draft, ref)
-    if attempt is not None and attempt.status is StepStatus.READY:
-        draft.move(attempt._replace(status=StepStatus.RUNNING, sent_at=draft.now), "step_running")
-
-
-def send_again(draft: Draft, ref: StepRef) -> None:
-    """Ask for a ready step to be handed over that is on its way to nobody."""
-    attempt = held_by_worker(draft, ref)
-    if attempt is not None and attempt.status is StepStatus.READY:
-        dispatch(draft, attempt)
-
-
-def give_up(draft: Draft, ref: StepRef, *, counted: bool) -> None:
-    """Take note that no living worker has the step."""
-    attempt = held_by_worker(draft, ref)
-    if attempt is not None:
-        lose(draft, attempt, counted=counted)
+from wfcelery.core.state import Attempt, Error, RunStatus, StepStatus, WaitsFor
 
 
 def take_report(draft: Draft, report: Report) -> None:
@@ -79,8 +50,8 @@ def _postpone(draft: Draft, attempt: Attempt, report: StepPostponed) -> None:
         status=StepStatus.PENDING,
         waits_for=WaitsFor.REPORT,
         due_at=None if limit is None else round(draft.now + limit, 3),
-        worker=report.worker,
-        started_at=report.started_at,
+        worker=report.worker or attempt.worker,
+        started_at=report.started_at or attempt.started_at,
     )
     if is_needed(draft, attempt):
         draft.move(waiting, "step_postponed")
@@ -126,6 +97,8 @@ def ring(draft: Draft, message: TimerDue) -> None:
     match attempt.waits_for:
         case WaitsFor.RETRY:
             launch(draft, attempt, draft.prepared[attempt.key])
+        case WaitsFor.TIME if is_start(draft, attempt):
+            begin_run(draft, attempt)
         case WaitsFor.TIME:
             finish(draft, attempt, draft.results.get(attempt.name))
         case WaitsFor.APPROVAL if isinstance(step.action, Gate):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wfcelery.core import ids
 from wfcelery.core.decide import endings, gates
 from wfcelery.core.decide.attempts import fail, finish, launch, named_way, release
-from wfcelery.core.decide.begin import settle
+from wfcelery.core.decide.begin import begin_run, is_start, settle
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.reports import ring
 from wfcelery.core.flow import Gate, Wait
@@ -138,6 +138,9 @@ def hurry(draft: Draft, message: StepReady) -> Answer:
             return decide_gate(draft, request)
         case WaitsFor.SIGNAL:
             finish(draft, attempt, None, actor=actor)
+        case WaitsFor.TIME if is_start(draft, attempt):
+            draft.note("start_hurried", attempt, actor)
+            begin_run(draft, attempt)
         case WaitsFor.TIME:
             finish(draft, attempt, draft.results.get(attempt.name), actor=actor)
         case WaitsFor.RETRY | WaitsFor.PERSON:
