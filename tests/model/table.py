@@ -17,11 +17,13 @@ from wfcelery.core.messages import (
     Resume,
     RetryRun,
     Signal,
+    StepBegun,
     StepDone,
     StepFailed,
     StepLost,
     StepPostponed,
     StepReady,
+    StepReturned,
     StepSent,
     TimerDue,
 )
@@ -40,12 +42,15 @@ STARTER = Principal("starter")
 class Table(CoreEngine):
     """A run of `steps`; `told` lists the types of the events of the last message."""
 
-    def __init__(self, steps: Steps, value: Json = None, **header: Json) -> None:
+    def __init__(
+        self, steps: Steps, value: Json = None, *, later_s: float | None = None, **header: Json
+    ) -> None:
         super().__init__()
         self.now = START
         self.last: Decision
         document = {"name": "f", "start": next(iter(steps)), "steps": steps, **header}
-        self.start(document, value, STARTER, self.now)
+        at = None if later_s is None else self.now + later_s
+        self.start(document, value, STARTER, self.now, at)
 
     def _keep(self, decision: Decision) -> None:
         super()._keep(decision)
@@ -73,8 +78,14 @@ class Table(CoreEngine):
     def postponed(self, step: str, item: int = NO_ITEM) -> None:
         self.say(StepPostponed(self.ref(step, item)))
 
-    def lost(self, step: str, *, counted: bool = True) -> None:
-        self.say(StepLost(self.ref(step), counted=counted))
+    def begun(self, step: str, item: int = NO_ITEM, worker: str = "w1") -> None:
+        self.say(StepBegun(self.ref(step, item), worker, self.now))
+
+    def returned(self, step: str, item: int = NO_ITEM) -> None:
+        self.say(StepReturned(self.ref(step, item), "redelivered", "w1"))
+
+    def lost(self, step: str, *, counted: bool = True, begun: bool = True, reason: str = "") -> None:
+        self.say(StepLost(self.ref(step), counted=counted, begun=begun, reason=reason))
 
     def child(self, step: str, output: Json = None, status: RunStatus = RunStatus.COMPLETED) -> None:
         error = Error("ValueError", "no") if status is RunStatus.FAILED else None
