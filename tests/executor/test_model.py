@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.executor.desk import Desk
 from tests.model.flows_strategy import random_flow
-from tests.model.game import Game, drain, move
+from tests.model.game import LATER, Game, drain, move
 from tests.model.over_executor import ExecutorEngine
 from tests.model.test_stateful import AnyFlowInAnyOrder
 
@@ -30,7 +30,7 @@ def test_the_executor_and_the_reference_never_differ(desk: Desk, shard: int) -> 
         random = Random(seed)  # noqa: S311 - a seed must give the same run again
         document = random_flow(random)
         try:
-            game = Game(document, ExecutorEngine(desk, seed))
+            game = Game(document, ExecutorEngine(desk, seed), later_s=random.choice(LATER))
             for _ in range(40):
                 move(game, random)
             drain(game)

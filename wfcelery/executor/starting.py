@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from wfcelery.core import ids, values
@@ -105,7 +104,7 @@ def _check_time(at: Json, now: float) -> None:
     """Refuse a time to start at that no clock will show; one that has passed means now."""
     if at is None:
         return
-    if isinstance(at, bool) or not isinstance(at, (int, float)) or not math.isfinite(at):
+    if isinstance(at, bool) or not isinstance(at, (int, float)):
         raise InvalidInput("at", f"must be a time in seconds since 1970, not {at!r}")
     if at > now + MAX_WAIT_S:
         raise InvalidInput("at", "must lie within the next ten years")
