@@ -1,16 +1,6 @@
-"""Two clocks: the one on the wall, and one that goes where it is told."""
+"""A clock that goes where it is told."""
 
 from __future__ import annotations
-
-import time
-
-
-class SystemClock:
-    """The time of this machine."""
-
-    def now(self) -> float:
-        """Tell the time, rounded to milliseconds."""
-        return round(time.time(), 3)
 
 
 class VirtualClock:

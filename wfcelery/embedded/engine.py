@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from wfcelery.core import ids
-from wfcelery.core.faults import Fault
 from wfcelery.core.limits import DEFAULT, Limits
 from wfcelery.core.messages import Principal, StepLost, StepUnsent
 from wfcelery.core.values import Json
-from wfcelery.embedded.clock import SystemClock, VirtualClock
+from wfcelery.embedded.clock import VirtualClock
+from wfcelery.executor.clock import SystemClock
 from wfcelery.embedded.mailbox import LocalMailbox
 from wfcelery.embedded.pool import InlinePool, ThreadPool
 from wfcelery.embedded.waiting import Waiting, describe
-from wfcelery.errors import InvalidFlow, NotFound, Refused
+from wfcelery.errors import NotFound, Refused
+from wfcelery.executor.answers import new_command_id, new_run_id, raise_refusal
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Asked, Message, Start
@@ -208,21 +207,4 @@ class Engine:
         return True
 
 
-def new_run_id(now: float) -> str:
-    """Draw a run's id."""
-    return ids.run_id(now, secrets.token_bytes(10))
-
-
-def new_command_id() -> str:
-    """Draw a command's id."""
-    return secrets.token_hex(16)
-
-
-def raise_refusal(answer: Command) -> None:
-    """Turn a refusal into the error that says so."""
-    if answer.ok:
-        return
-    faults = answer.data.get("faults")
-    if isinstance(faults, Sequence) and not isinstance(faults, str):
-        raise InvalidFlow(tuple(Fault(**fault) for fault in faults if isinstance(fault, dict)))
-    raise Refused(answer.reason, answer.code)
+__all__ = ["Engine", "new_command_id", "new_run_id"]

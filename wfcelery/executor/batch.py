@@ -47,13 +47,25 @@ from wfcelery.core.state import (
 from wfcelery.errors import NotReachable, StoreError
 from wfcelery.executor import asking, following
 from wfcelery.executor.definitions import Definitions
-from wfcelery.executor.messages import Asked, Message, Told, Unreadable, is_asked, run_of, text_of
+from wfcelery.executor.messages import (
+    Asked,
+    Holding,
+    MarkerSeen,
+    Message,
+    Told,
+    Unreadable,
+    is_asked,
+    is_sign,
+    run_of,
+    text_of,
+)
 from wfcelery.store import changes, commands, dead_letters, runs, signals, steps, votes
 from wfcelery.store.changes import RunChange
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+NOT_ABOUT_RUNS = (Unreadable, Holding, MarkerSeen)
 _REPORTS = (StepDone, StepFailed, StepPostponed)
 
 
@@ -108,7 +120,7 @@ class Batch:
         asked = [message.command_id for message in messages if is_asked(message)]
         if asked:
             self._answered = commands.get_many(self.conn, asked)
-        named = {run_of(message) for message in messages if not isinstance(message, Unreadable)}
+        named = {run_of(message) for message in messages if not isinstance(message, NOT_ABOUT_RUNS)}
         # What this batch has decided already is newer than what the tables say.
         unknown = [run for run in named if run and run not in self._cached and run not in self.runs]
         if unknown:
@@ -122,6 +134,8 @@ class Batch:
         """
         told: dict[str, list[Told]] = {}
         for message in messages:
+            if is_sign(message):
+                continue
             if isinstance(message, Unreadable):
                 self.letters.append(Letter(None, text_of(message), message.reason))
             elif is_asked(message):

@@ -14,13 +14,24 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Answer, Broken, StepSent, TimerDue
+from wfcelery.core.messages import Answer, Broken, Dispatch, StepSent, TimerDue
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.asking import answered
 from wfcelery.executor.batch import Batch, Letter
 from wfcelery.executor.definitions import Definitions
-from wfcelery.executor.messages import Message, Start, Unreadable, is_asked, run_of, text_of
+from wfcelery.executor.lookout import Lookout, write_workers
+from wfcelery.executor.messages import (
+    Message,
+    Sign,
+    Start,
+    Told,
+    Unreadable,
+    is_asked,
+    is_sign,
+    run_of,
+    text_of,
+)
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
 from wfcelery.store import commands, dead_letters, signals, steps
 from wfcelery.store.changes import RunChange
@@ -43,7 +54,8 @@ MARK_WITHIN_S: Final = 1.0
 class Executor:
     """Holds the lease and does all the writing. One call of `run_once` is one batch.
 
-    `only` restricts the timers to one run and its sub-runs; `observer` is shown what each batch has changed.
+    `only` restricts the timers to one run and its sub-runs; `observer` is shown what each batch has changed;
+    the `lookout` is told of what is out and who is alive.
     """
 
     def __init__(
@@ -58,6 +70,7 @@ class Executor:
         limits: Limits = DEFAULT,
         only: str | None = None,
         observer: Callable[[Sequence[RunChange]], None] | None = None,
+        lookout: Lookout | None = None,
     ) -> None:
         self._database = database
         self._lease = lease
@@ -67,6 +80,7 @@ class Executor:
         self._limits = limits
         self._only = only
         self._observer = observer
+        self._lookout = lookout
         self._definitions = Definitions(tools, limits)
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._unmarked: dict[str, list[StepRef]] = {}
@@ -86,26 +100,44 @@ class Executor:
         """Tell whether steps were handed over of which the tables do not know yet."""
         return bool(self._unmarked)
 
-    def run_once(self) -> int:
-        """Take in one batch, then the timers that are due; tell how many messages there were."""
-        messages = self._mailbox.take(BATCH)
+    def take_over(self) -> int:
+        """Look at what an earlier executor had out; tell how many steps that were."""
+        if self._lookout is None:
+            return 0
+        with self._database.reading() as conn:
+            return self._lookout.begin(conn, self._definitions)
+
+    def run_once(self, findings: Sequence[Told] = (), *, marks: bool = True) -> int:
+        """Take in one batch, the findings, then the timers that are due; tell how many messages there were.
+
+        Without `marks`, a batch that holds nothing else is no reason to write that steps were handed over.
+        """
+        taken = self._mailbox.take(BATCH)
+        signs = [message for message in taken if is_sign(message)]
+        messages = [message for message in taken if not is_sign(message)] if signs else taken
+        if self._lookout is not None:
+            findings = [*self._lookout.hear(signs, messages), *findings]
+        messages = [*messages, *findings]
         now = self._clock.now()
         due = now >= self._next_due
-        if not messages and not due and not self._unmarked and now < self._renew_at:
+        late = now >= self._marks_due
+        idle = not due and now < self._renew_at and not (self._unmarked and (marks or late))
+        if not messages and not signs and idle:
             return 0
         try:
-            self._commit(messages, timers=due, marks=not messages or now >= self._marks_due)
+            self._commit(messages, timers=due, marks=late or (marks and not messages), signs=signs)
         except (LostLease, NotReachable):
             self._forget()
             raise
         except StoreError:
             # Somebody wrote behind our back, or something cannot be written: find out what, one by one.
             self._forget()
-            marks = [StepSent(refs[0]) for refs in self._unmarked.values()]
-            for message in (*marks, *messages, *(self._overdue(now) if due else ())):
+            sent = [StepSent(refs[0]) for refs in self._unmarked.values()]
+            for message in (*sent, *messages, *(self._overdue(now) if due else ())):
                 self._commit_alone(message)
-        self._mailbox.done()
-        return len(messages)
+        if taken:
+            self._mailbox.done()
+        return len(taken)
 
     def _commit_alone(self, message: Message) -> None:
         """Write one message; one that cannot be written is set aside, and its run fails."""
@@ -116,7 +148,7 @@ class Executor:
             raise
         except StoreError as error:
             self._forget()
-            run_id = None if isinstance(message, Unreadable) else run_of(message)
+            run_id = None if isinstance(message, Unreadable) or is_sign(message) else run_of(message)
             now = self._clock.now()
             with self._database.transaction() as conn:
                 self._lease.check(conn)
@@ -142,7 +174,14 @@ class Executor:
         due = steps.due(conn, now, BATCH, self._only)
         return [timer for timer in due if timer.run_id not in self._unwritable]
 
-    def _commit(self, messages: Sequence[Message], *, timers: bool = False, marks: bool = False) -> None:
+    def _commit(
+        self,
+        messages: Sequence[Message],
+        *,
+        timers: bool = False,
+        marks: bool = False,
+        signs: Sequence[Sign] = (),
+    ) -> None:
         now = self._clock.now()
         with self._database.transaction() as conn:
             self._hold_lease(conn, now)
@@ -160,6 +199,8 @@ class Executor:
             if marks:
                 batch.mark_all()
             batch.write()
+            if signs:
+                write_workers(conn, signs, now)
             found = steps.next_due(conn, self._only) if timers else None
         self._unmarked = batch.unmarked
         self._remember(batch)
@@ -167,6 +208,8 @@ class Executor:
             soonest = now + MARK_WITHIN_S if self._unwritable else now
             self._next_due = now if more else NEVER if found is None else max(found, soonest)
         self._look_ahead(batch.written)
+        if self._lookout is not None:
+            self._lookout.changed(batch.written)
         self._publish(batch)
         if self._observer is not None and batch.written:
             self._observer(batch.written)
@@ -205,8 +248,7 @@ class Executor:
 
     def _publish(self, batch: Batch) -> None:
         ready = batch.to_send()
-        if ready:
-            self._dispatcher.send(ready)
+        if ready and self._hand_over(ready):
             for each in ready:
                 self._unmarked.setdefault(each.ref.run_id, []).append(each.ref)
             self._marks_due = min(self._marks_due, batch.now + MARK_WITHIN_S)
@@ -214,6 +256,19 @@ class Executor:
             self._marks_due = NEVER
         if batch.stops:
             self._dispatcher.stop(batch.stops)
+
+    def _hand_over(self, ready: Sequence[Dispatch]) -> bool:
+        """Send steps to workers; tell whether that is certain."""
+        if self._lookout is None:
+            self._dispatcher.send(ready)
+            return True
+        self._lookout.handed(ready)
+        try:
+            self._dispatcher.send(ready)
+        except NotReachable:
+            # Perhaps some were sent, perhaps none: they stay ready until the lookout knows.
+            return False
+        return True
 
     def _remember(self, batch: Batch) -> None:
         for run_id, run in batch.runs.items():

@@ -136,6 +136,11 @@ def is_asked(message: Message) -> TypeIs[Asked]:
     return type(message) in _ASKED
 
 
+def is_sign(message: Message) -> TypeIs[Sign]:
+    """Tell whether a message is a sign of life."""
+    return isinstance(message, (Holding, MarkerSeen))
+
+
 def run_of(message: Asked | Told) -> str | None:
     """Name the run that a message is about, if it is about one."""
     match message:

@@ -11,6 +11,7 @@ from typing import Protocol
 from wfcelery.core.messages import Dispatch
 from wfcelery.core.state import StepRef
 from wfcelery.executor.messages import Message
+from wfcelery.executor.watch import Marker
 
 
 class Mailbox(Protocol):
@@ -34,6 +35,16 @@ class Dispatcher(Protocol):
 
     def stop(self, refs: Sequence[StepRef]) -> None:
         """Ask whoever runs these to stop. A wish, not a promise."""
+
+
+class MarkerPost(Protocol):
+    """Sends markers down the queues that steps take."""
+
+    def place(self, queue: str | None, priority: int | None) -> tuple[str, int]:
+        """Name the queue, and the line within it, that a step with these wishes waits in."""
+
+    def mark(self, markers: Sequence[Marker]) -> None:
+        """Send markers. A wish: one that is lost is followed by another."""
 
 
 class Clock(Protocol):

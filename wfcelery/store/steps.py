@@ -71,6 +71,24 @@ _waiting = (
 )
 
 
+_out = (
+    select(*_ref, workflows.c.definition_id, _steps.worker)
+    .select_from(_with_run)
+    .limit(bindparam("most", type_=Integer))
+)
+_out_ready = _out.where(is_status(workflow_steps, StepStatus.READY), _goes_on)
+_out_running = _out.where(is_status(workflow_steps, StepStatus.RUNNING))
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A step that is, or must be, with a worker; `worker` if one has said that it runs it."""
+
+    ref: StepRef
+    definition_id: str
+    worker: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A step that waits for somebody, and what it shows them."""
@@ -95,6 +113,16 @@ def ready(conn: Connection, limit: int, root: str | None = None) -> list[StepRef
 def running(conn: Connection, limit: int, root: str | None = None) -> list[StepRef]:
     """List the steps that were handed over and have not ended, oldest first."""
     return [StepRef(*row) for row in conn.execute(_running, {"most": limit, "root": root})]
+
+
+def out(conn: Connection, limit: int) -> list[Out]:
+    """List the steps that are, or must be, on their way to a worker or with one, in order of handing over."""
+    found = [
+        row
+        for query, order in ((_out_running, _steps.sent_at), (_out_ready, _steps.ready_at))
+        for row in conn.execute(query.order_by(order, _steps.id), {"most": limit, "root": None})
+    ]
+    return [Out(StepRef(*row[:5]), row.definition_id, row.worker) for row in found]
 
 
 def due(conn: Connection, now: float, limit: int, root: str | None = None) -> list[TimerDue]:

@@ -1,0 +1,96 @@
+"""The executor's eye on what is out: feeds the watch, and turns its judgement into findings.
+
+It knows which queue a step goes to; the watch knows who is alive. What the watch judges lost is told to the
+run like any other message, after what is in the mailbox.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from wfcelery.core.messages import Dispatch, StepBegun, StepLost
+from wfcelery.core.state import StepRef, StepStatus
+from wfcelery.executor.messages import Holding, Message, Sign
+from wfcelery.executor.ports import MarkerPost
+from wfcelery.executor.watch import Watch, WatchClock
+from wfcelery.store import steps, workers
+from wfcelery.store.changes import RunChange
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from wfcelery.executor.definitions import Definitions
+
+WITH_A_WORKER: Final = frozenset({StepStatus.READY, StepStatus.RUNNING})
+MOST_STEPS: Final = 1_000_000
+WORKERS_KEPT_S: Final = 86_400.0
+
+
+class Lookout:
+    """Sees what was handed over, who speaks, and what nobody has."""
+
+    def __init__(self, watch: Watch, post: MarkerPost) -> None:
+        self._watch = watch
+        self._post = post
+        self._clock = WatchClock()
+        self._now = 0.0
+        self._nonce: str | None = None
+
+    def begin(self, conn: Connection, definitions: Definitions) -> int:
+        """Take over what an earlier executor had out; tell how many steps that were."""
+        self._watch.known(((row.name, row.boot_id) for row in workers.known(conn)), self._now)
+        out = steps.out(conn, MOST_STEPS)
+        for step in out:
+            flow = definitions.get(conn, step.definition_id).flow
+            spec = flow.steps[step.ref.step]
+            place = self._post.place(spec.queue, spec.priority)
+            self._watch.found([(step.ref, *place)], self._now)
+            if step.worker is not None:
+                self._watch.found_held(step.ref, step.worker, self._now)
+        return len(out)
+
+    def hear(self, signs: Iterable[Sign], messages: Iterable[Message]) -> list[StepBegun]:
+        """Take in signs of life; tell of steps that are now known to have begun."""
+        for message in messages:
+            if isinstance(message, StepBegun):
+                self._watch.begun(message, self._now)
+        return [begun for sign in signs for begun in self._watch.hear(sign, self._now)]
+
+    def handed(self, steps: Sequence[Dispatch]) -> None:
+        """Take note that these were handed over, or that nobody knows whether they were."""
+        out = [(step.ref, *self._post.place(step.queue, step.priority)) for step in steps]
+        self._watch.sent(out, self._now)
+
+    def changed(self, changes: Iterable[RunChange]) -> None:
+        """Stop watching what is no longer with a worker."""
+        for change in changes:
+            for write in change.writes.values():
+                after = write.after
+                if after.fence and after.status not in WITH_A_WORKER:
+                    ref = StepRef(change.after.id, after.name, after.item, after.attempt, after.fence)
+                    self._watch.ended(ref)
+
+    def tick(self, nonce: str) -> list[StepLost]:
+        """Let time pass, as far as the broker was heard; send markers; judge. `nonce` is the broker's own."""
+        self._now = self._clock.tick(time.monotonic(), heard=True)
+        if nonce != self._nonce:
+            if self._nonce is not None:
+                self._watch.flushed(self._now)
+            self._nonce = nonce
+        markers = self._watch.markers(self._now)
+        if markers:
+            self._post.mark(markers)
+        return self._watch.judge(self._now)
+
+    def silence(self) -> None:
+        """The broker was not heard: nobody gets older."""
+        self._now = self._clock.tick(time.monotonic(), heard=False)
+
+
+def write_workers(conn: Connection, signs: Iterable[Sign], now: float) -> None:
+    """Write down who is alive, for people."""
+    holdings = {sign.worker: sign for sign in signs if isinstance(sign, Holding)}
+    if holdings:
+        workers.put(conn, list(holdings.values()), now)

@@ -1,0 +1,99 @@
+"""What a worker's main process does with our messages before, beside and after the pool.
+
+These are Celery's own hooks for a task: its `Strategy` sees each message as it is taken from the queue, its
+`Request` is told how the pool got on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from billiard.exceptions import Terminated, WorkerLostError
+from celery.worker.request import Request
+from celery.worker.strategy import default
+
+from wfcelery.core.messages import StepFailed, StepLost
+from wfcelery.core.state import Error, StepRef
+from wfcelery.errors import InvalidInput
+from wfcelery.shell import roles
+from wfcelery.shell.publisher import GRACE_S, REF_HEADER
+from wfcelery.wire.orders import ref_from
+
+if TYPE_CHECKING:
+    from billiard.einfo import ExceptionInfo
+    from celery import Celery, Task
+    from celery.worker.consumer import Consumer
+    from kombu.message import Message
+
+Handler = Callable[..., Any]
+
+
+def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
+    """Let a step through to the pool, unless it must not begin here."""
+    take = default(task, app, consumer)
+
+    def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:
+        name = str(message.headers.get(REF_HEADER) or "")
+        redelivered = bool((message.delivery_info or {}).get("redelivered"))
+        if roles.worker().admits(name, redelivered=redelivered):
+            take(message, body, ack, reject, callbacks)
+        else:
+            ack(_log_error, consumer.connection_errors)
+
+    return handle
+
+
+def marker_strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:  # noqa: ARG001 - celery's signature
+    """Hand a marker on to the executor: everything queued before it has been taken."""
+
+    def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:  # noqa: ARG001
+        ack(_log_error, consumer.connection_errors)
+        roles.worker().pass_marker(message.payload)
+
+    return handle
+
+
+class StepRequest(Request):  # type: ignore[misc] # celery ships no types
+    """One step in the hands of this worker: reports what the pool's child can no longer report itself."""
+
+    @property
+    def ref(self) -> StepRef | None:
+        """Name the step; None for a message that names none."""
+        try:
+            return ref_from(self.id)
+        except InvalidInput:
+            return None
+
+    def on_timeout(self, soft: bool, timeout: float) -> None:  # noqa: FBT001 - celery's signature
+        """Report a tool that did not end when its time was over; its process is killed."""
+        super().on_timeout(soft, timeout)
+        if not soft and self.ref is not None:
+            error = Error("timeout", f"the tool ran longer than {timeout - GRACE_S:g} s and was killed")
+            worker = roles.worker()
+            worker.report(StepFailed(self.ref, error, ("timeout",), worker=worker.name))
+
+    def on_failure(
+        self,
+        exc_info: ExceptionInfo,
+        send_failed_event: bool = True,  # noqa: FBT001, FBT002 - celery's signature
+        return_ok: bool = False,  # noqa: FBT001, FBT002 - same
+    ) -> None:
+        """Report a step whose process died under it, or was killed by an operator."""
+        error = getattr(exc_info.exception, "exc", exc_info.exception)
+        if self.ref is not None:
+            worker = roles.worker()
+            if isinstance(error, (WorkerLostError, SystemExit, KeyboardInterrupt)):
+                worker.report(StepLost(self.ref, reason=_words(error), worker=worker.name))
+            elif isinstance(error, Terminated):
+                killed = Error("revoked", "it was terminated by an operator")
+                worker.report(StepFailed(self.ref, killed, ("revoked",), retry=False, worker=worker.name))
+        super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
+
+
+def _words(error: BaseException) -> str:
+    return f"the process that ran it ended: {error}"
+
+
+def _log_error(*_args: object, **_kwargs: object) -> None:
+    """Acknowledging means nothing here: a message that was taken is gone."""

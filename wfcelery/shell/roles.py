@@ -1,0 +1,131 @@
+"""Which part a Celery worker process plays, found out when it starts, from the queues that it consumes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from celery import bootsteps
+from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
+
+from wfcelery import settings
+from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
+from wfcelery.errors import InvalidSettings, WfceleryError
+from wfcelery.shell import guard
+
+if TYPE_CHECKING:
+    from celery.worker import WorkController
+    from celery.worker.consumer import Consumer
+
+    from wfcelery.shell.bench import Bench
+    from wfcelery.shell.executor_role import ExecutorRole
+    from wfcelery.shell.worker_role import WorkerRole
+
+TICK_S = 1.0
+OWN_APP = "wfcelery"
+
+
+class _Process:
+    """What this process is. A process plays one part: Celery's own state is one per process, too."""
+
+    executor: ExecutorRole | None = None
+    worker: WorkerRole | None = None
+    bench: Bench | None = None
+
+
+def executor() -> ExecutorRole:
+    """Give the executor that this process is."""
+    if _Process.executor is None:
+        message = (
+            f"this worker consumes {EXECUTOR_QUEUE} but is no executor; start it with `wfcelery executor`"
+        )
+        raise InvalidSettings("queues", message)
+    return _Process.executor
+
+
+def worker() -> WorkerRole:
+    """Give the worker that this process is the main process of."""
+    if _Process.worker is None:
+        message = (
+            "steps arrive at a Celery worker that is not set up for them; start it with `wfcelery worker`"
+        )
+        raise InvalidSettings("queues", message)
+    return _Process.worker
+
+
+def bench() -> Bench:
+    """Give the bench at which this process calls tools."""
+    if _Process.bench is None:
+        _Process.bench = worker().make_bench()
+    return _Process.bench
+
+
+class RoleStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery ships no types
+    """Makes the process an executor (and waits for the lease) or a worker, before it takes any message."""
+
+    requires = ("celery.worker.components:Pool",)
+
+    def start(self, parent: WorkController) -> None:
+        """Play the part that the queues ask for; none if they are not ours."""
+        queues = frozenset(parent.app.amqp.queues.consume_from)
+        if EXECUTOR_QUEUE in queues:
+            from wfcelery.shell.executor_role import ExecutorRole  # noqa: PLC0415 - a worker loads no SQL
+
+            guard.check_executor(parent, queues)
+            _Process.executor = ExecutorRole(parent.app, _settings(), parent.hostname)
+            _Process.executor.stand_by()
+        elif STEPS_QUEUE in queues or parent.app.main == OWN_APP:
+            from wfcelery.shell.worker_role import WorkerRole  # noqa: PLC0415 - it knows the roles
+
+            guard.check_worker(parent)
+            _Process.worker = WorkerRole(parent, _settings(), queues)
+            _Process.worker.begin()
+
+    def stop(self, parent: WorkController) -> None:  # noqa: ARG002 - celery's signature
+        """Take no more: what is still in hand is finished by the pool, which stops later."""
+        if _Process.worker is not None:
+            _Process.worker.leave()
+
+
+class TickStep(bootsteps.StartStopStep):  # type: ignore[misc] # same
+    """Lets the executor tick by itself, from each time the broker is connected."""
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def start(self, parent: Consumer) -> None:
+        """Tick at once, and then each second; a lost connection clears the timer, the next comes here."""
+        role = _Process.executor
+        if role is not None:
+            parent.timer.call_after(0, role.begin)
+            parent.timer.call_repeatedly(TICK_S, role.tick)
+
+    def stop(self, parent: Consumer) -> None:
+        """Nothing to do: the consumer clears its timer."""
+
+
+@worker_process_init.connect  # type: ignore[untyped-decorator] # celery ships no types
+def _begin_child(**_kwargs: object) -> None:
+    """A pool's child must not share what its parent has open."""
+    _Process.bench = None
+
+
+@worker_process_shutdown.connect  # type: ignore[untyped-decorator] # same
+def _end_child(**_kwargs: object) -> None:
+    if _Process.bench is not None:
+        _Process.bench.close()
+
+
+@worker_shutdown.connect  # type: ignore[untyped-decorator] # same
+def _end(**_kwargs: object) -> None:
+    if _Process.worker is not None:
+        _Process.worker.close()
+    if _Process.executor is not None:
+        _Process.executor.close()
+
+
+def _settings() -> settings.Settings:
+    return settings.load({}, os.environ, Path.cwd())
+
+
+__all__ = ["RoleStep", "TickStep", "WfceleryError", "bench", "executor", "worker"]

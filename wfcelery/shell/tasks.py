@@ -1,0 +1,64 @@
+"""Our few Celery tasks. Each hands over at once to the role that this process plays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wfcelery.broker.names import DOORBELL_TASK, MARKER_TASK, STEP_TASK, TICK_TASK, WATCHDOG_TASK
+from wfcelery.shell import roles
+from wfcelery.shell.bench import StepFailure
+
+if TYPE_CHECKING:
+    from celery import Celery, Task
+
+_OPTIONS = {
+    "shared": False,
+    "ignore_result": True,
+    "acks_late": False,
+    "reject_on_worker_lost": False,
+    "serializer": "json",
+    "time_limit": None,
+    "soft_time_limit": None,
+    "rate_limit": None,
+}
+
+
+def install(app: Celery) -> None:
+    """Add our tasks and roles to an app; nothing else of it changes. Harmless when done before."""
+    if DOORBELL_TASK in app.tasks:
+        return
+    app.task(doorbell, name=DOORBELL_TASK, **_OPTIONS)
+    app.task(tick, name=TICK_TASK, **_OPTIONS)
+    app.task(watchdog, name=WATCHDOG_TASK, **_OPTIONS)
+    receiving = {
+        "Strategy": "wfcelery.shell.receiving:strategy",
+        "Request": "wfcelery.shell.receiving:StepRequest",
+    }
+    app.task(step, name=STEP_TASK, throws=(StepFailure,), bind=True, **receiving, **_OPTIONS)
+    app.task(marker, name=MARKER_TASK, Strategy="wfcelery.shell.receiving:marker_strategy", **_OPTIONS)
+    app.steps["worker"].add(roles.RoleStep)
+    app.steps["consumer"].add(roles.TickStep)
+
+
+def doorbell() -> None:
+    """Somebody has put something into the mailbox, or a timer is due."""
+    roles.executor().answer_bell()
+
+
+def tick() -> None:
+    """A second has passed, says beat."""
+    roles.executor().hear_beat()
+
+
+def watchdog() -> None:
+    """Look for steps that nobody has, says beat."""
+    roles.executor().hear_beat()
+
+
+def step(self: Task, order: str) -> None:
+    """Call a tool."""
+    roles.bench().work(order, self.request)
+
+
+def marker(sealed: str) -> None:
+    """Never runs: a marker has done its work when it is taken from its queue."""

@@ -1,0 +1,265 @@
+"""A worker's main process: takes steps for the pool, says what it holds, reports what the pool cannot."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+from celery.signals import task_revoked
+from celery.worker import state as celery_state
+
+from wfcelery.broker.client import connect, key_prefix
+from wfcelery.broker.names import Names
+from wfcelery.broker.sender import Sender
+from wfcelery.core.messages import Report, StepFailed, StepReturned, Trace
+from wfcelery.core.state import Error
+from wfcelery.errors import InvalidInput, InvalidSettings, NotReachable
+from wfcelery.executor.clock import SystemClock
+from wfcelery.executor.messages import Holding
+from wfcelery.shell import guard
+from wfcelery.shell.bench import CLOSING_S, Bench
+from wfcelery.shell.outbox import Outbox
+from wfcelery.tools.registry import Registry
+from wfcelery.wire.keys import Keyring, keyring, worker_keyring
+from wfcelery.wire.orders import ref_from
+from wfcelery.wire.seal import Seal
+
+if TYPE_CHECKING:
+    from celery.worker import WorkController
+
+    from wfcelery.settings import Settings
+    from wfcelery.shell.receiving import StepRequest
+
+logger: Final = logging.getLogger("wfcelery.worker")
+
+LOOK_EVERY_S: Final = 1.0
+HOLDINGS_PER_LEASE: Final = 10
+MOST_SEEN: Final = 100_000
+PREFORK: Final = "prefork"
+
+
+class WorkerRole:
+    """One Celery worker that takes steps."""
+
+    def __init__(self, worker: WorkController, settings: Settings, queues: Collection[str]) -> None:
+        self.name = str(worker.hostname)
+        self._queues = tuple(sorted(queues))
+        self._pool = guard.pool_name(worker)
+        self._ring = ring_of(settings)
+        self._seal = Seal(self._ring)
+        self._lease_s = settings.lease_s
+        self._tools = Registry.load(settings.tools)
+        self._boot_id = secrets.token_hex(8)
+        self._broker = (str(worker.app.conf.broker_url), worker.app.conf.broker_transport_options)
+        self._sender = self._connect()
+        self._outbox = self._make_outbox(self._sender)
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._stopped: OrderedDict[str, None] = OrderedDict()
+        self._overdue: set[str] = set()
+        self._newest_stop = 0
+        self._leaving = False
+        self._closed = threading.Event()
+        self._bench: Bench | None = None
+
+    def begin(self) -> None:
+        """Begin to say what this worker holds."""
+        task_revoked.connect(self._revoked)
+        threading.Thread(target=self._keep, name="wfcelery-worker", daemon=True).start()
+
+    def make_bench(self) -> Bench:
+        """Make the bench of this process, main or a child of the pool, with connections of its own."""
+        sender = self._connect()
+        bench = Bench(
+            self._tools,
+            self._ring,
+            self._make_outbox(sender),
+            sender,
+            worker=self.name,
+            now=SystemClock().now,
+        )
+        self._bench = bench
+        return bench
+
+    def admits(self, name: str, *, redelivered: bool) -> bool:
+        """Tell whether a step that arrives may begin here; one that may not is reported or was already."""
+        try:
+            ref = ref_from(name)
+        except InvalidInput as error:
+            logger.error("a message was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
+            return False
+        if redelivered:
+            self._outbox.push(StepReturned(ref, "the broker delivered it again", self.name))
+            return False
+        if name in self._seen:
+            return False
+        self._seen[name] = None
+        if len(self._seen) > MOST_SEEN:
+            self._seen.popitem(last=False)
+        if name in self._stopped:
+            self._report_stopped(name)
+            return False
+        return True
+
+    def pass_marker(self, payload: object) -> None:
+        """Put a marker into the mailbox as it came: only the executor can read it, and knows its own."""
+        try:
+            sealed = _first_argument(payload)
+            self._outbox.push_raw(sealed.encode())
+        except (InvalidInput, NotReachable) as error:
+            logger.warning("a marker was dropped: %s", error)
+
+    def report(self, report: Report | Trace) -> None:
+        """Report what the pool cannot."""
+        self._outbox.push(report)
+
+    def leave(self) -> None:
+        """Take no more."""
+        self._leaving = True
+
+    def close(self) -> None:
+        """Hand back what was never begun, and say goodbye."""
+        self._closed.set()
+        for request in _requests(celery_state.reserved_requests):
+            ref = request.ref
+            if ref is not None and request.time_start is None:
+                self._outbox.push(StepReturned(ref, "its worker was stopped", self.name))
+        self._outbox.close(CLOSING_S)
+        if self._bench is not None and self._pool != PREFORK:
+            self._bench.close()
+        with contextlib.suppress(NotReachable):
+            self._hold()
+
+    # -- the thread that keeps in touch
+
+    def _keep(self) -> None:
+        next_holding = 0.0
+        every = min(3.0, self._lease_s / HOLDINGS_PER_LEASE)
+        while not self._closed.wait(min(LOOK_EVERY_S, every)):
+            self._outbox.tend()
+            try:
+                self._learn_stops()
+                if self._pool != PREFORK:
+                    self._expire()
+                if time.monotonic() >= next_holding:
+                    self._hold()
+                    next_holding = time.monotonic() + every
+            except NotReachable:
+                continue
+
+    def _hold(self) -> None:
+        reserved, active = [], []
+        running = {id(request) for request in _requests(celery_state.active_requests)}
+        for request in _requests(celery_state.reserved_requests):
+            if request.ref is None:
+                continue
+            if id(request) in running:
+                active.append((request.ref, round(request.time_start or time.time(), 3)))
+            else:
+                reserved.append(request.ref)
+        holding = Holding(
+            worker=self.name,
+            boot_id=self._boot_id,
+            at=round(time.time(), 3),
+            queues=self._queues,
+            pool=self._pool,
+            reserved=tuple(reserved),
+            active=tuple(active),
+            unsent=self._outbox.unsent,
+            leaving=self._closed.is_set(),
+        )
+        self._sender.push([self._seal.write(holding)])
+
+    def _learn_stops(self) -> None:
+        self._newest_stop, names = self._sender.stops_since(self._newest_stop)
+        if not names:
+            return
+        for name in names:
+            self._stopped[name] = None
+        while len(self._stopped) > MOST_SEEN:
+            self._stopped.popitem(last=False)
+        wanted = set(names)
+        for request in _requests(celery_state.reserved_requests):
+            if request.id in wanted and request.time_start is None:
+                # Celery drops it when its turn comes, and says so to `_revoked`.
+                celery_state.revoked.add(request.id)
+        if self._bench is not None and self._pool != PREFORK:
+            for name in names:
+                self._bench.stop(name)
+
+    def _expire(self) -> None:
+        """Report the steps whose time is over: no pool but prefork can end them."""
+        now = time.time()
+        for request in _requests(celery_state.active_requests):
+            limit = request.time_limits[1]
+            started = request.time_start
+            if not limit or started is None or now < started + limit or request.id in self._overdue:
+                continue
+            self._overdue.add(request.id)
+            if request.ref is not None:
+                error = Error("timeout", f"the tool ran longer than {limit:g} s")
+                self._outbox.push(StepFailed(request.ref, error, ("timeout",), worker=self.name))
+            if self._bench is not None:
+                self._bench.stop(request.id)
+
+    def _revoked(self, request: StepRequest | None = None, *, terminated: bool = False, **_: object) -> None:
+        """Report a step that was dropped before it began, because we or an operator said so."""
+        name = str(getattr(request, "id", ""))
+        if terminated or getattr(request, "ref", None) is None:
+            return
+        self._report_stopped(name)
+
+    def _report_stopped(self, name: str) -> None:
+        if name in self._stopped:
+            error = Error("cancelled", "stopped before it began")
+        else:
+            error = Error("revoked", "it was revoked by an operator before it began")
+        self._outbox.push(StepFailed(ref_from(name), error, (error.type,), retry=False, worker=self.name))
+
+    def _connect(self) -> Sender:
+        url, options = self._broker
+        return Sender(connect(url, options), Names(key_prefix(options)))
+
+    def _make_outbox(self, sender: Sender) -> Outbox:
+        return Outbox(sender, self._seal, keep_s=2 * self._lease_s)
+
+
+def ring_of(settings: Settings) -> Keyring:
+    """Take the worker key, or derive it where the whole secret is known."""
+    if settings.worker_key:
+        return worker_keyring(settings.worker_key)
+    if settings.secret_key:
+        return keyring(settings.secret_key)
+    reason = "is not set; `wfcelery keys` prints it where the secret key is known"
+    raise InvalidSettings("worker_key", reason)
+
+
+def _requests(held: Collection[StepRequest]) -> list[StepRequest]:
+    """Copy one of Celery's sets of requests, which its main thread changes meanwhile; only our steps."""
+    while True:
+        try:
+            return [request for request in list(held) if hasattr(request, "ref")]
+        except RuntimeError:
+            continue
+
+
+def _first_argument(payload: object) -> str:
+    parts = payload
+    if isinstance(parts, (str, bytes)):
+        try:
+            parts = json.loads(parts)
+        except ValueError as error:
+            raise InvalidInput("marker", "is not JSON") from error
+    if isinstance(parts, Mapping):
+        parts = [parts.get("args")]
+    args = parts[0] if isinstance(parts, (list, tuple)) and parts else None
+    first = args[0] if isinstance(args, (list, tuple)) and args else None
+    if not isinstance(first, str):
+        raise InvalidInput("marker", "has no text")
+    return first
