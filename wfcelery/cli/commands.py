@@ -18,8 +18,12 @@ COMMANDS: Final = {
     "definitions": ("wfcelery.cli.definitions", "List the flows that are kept."),
     "ps": ("wfcelery.cli.runs", "List runs, the newest first."),
     "show": ("wfcelery.cli.runs", "Show a run and its steps."),
-    "events": ("wfcelery.cli.runs", "Show what happened in a run."),
+    "watch": ("wfcelery.cli.watch", "Watch a run until it ends."),
+    "explain": ("wfcelery.cli.explain", "Say why a run is not moving."),
+    "events": ("wfcelery.cli.events", "Show what happened in a run."),
     "check": ("wfcelery.cli.check", "Prove that the history of every run gives its rows."),
+    "dead-letters": ("wfcelery.cli.letters", "List messages that could not be handled."),
+    "keys": ("wfcelery.cli.keys", "Print the key that workers are given."),
 }
 EXAMPLES: Final = (
     "wfcelery run flows/hello.yaml -i name=Ann",
@@ -45,7 +49,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - same

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from wfcelery.errors import NotReachable
 from wfcelery.settings import Settings
@@ -14,9 +14,23 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
+class Reader(Protocol):
+    """Whoever lets us read one consistent state after the other."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Read one consistent state."""
+
+
 @contextmanager
 def reading(settings: Settings) -> Iterator[Connection]:
     """Read one consistent state of the database that the settings name."""
+    with reading_again(settings) as database, database.reading() as conn:
+        yield conn
+
+
+@contextmanager
+def reading_again(settings: Settings) -> Iterator[Reader]:
+    """Open the database that the settings name, to read it several times."""
     from wfcelery.store import migrations
     from wfcelery.store.database import open_database
 
@@ -31,7 +45,7 @@ def reading(settings: Settings) -> Iterator[Connection]:
                 reason = "it has no tables of wfcelery; `wfcelery run` makes them, --database names another"
                 raise NotReachable(f"database {path or database.name}", reason)
             migrations.require_known(conn)
-            yield conn
+        yield database
     finally:
         database.close()
 

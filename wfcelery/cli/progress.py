@@ -92,20 +92,19 @@ class Progress:
     def seed(self, runs: Iterable[Run]) -> None:
         """Take in runs that began earlier; parents before their sub-runs."""
         for run in runs:
-            self._look(run)
-            for attempt in run.attempts.values():
-                self._take(run, attempt)
+            self.note(run, run.attempts.values())
 
     def take(self, changes: Iterable[RunChange]) -> list[Line]:
         """Take in what a batch has changed; give the lines that tell of it."""
         told = []
         for change in changes:
-            self._look(change.after)
-            for write in change.writes.values():
-                line = self._take(change.after, write.after)
-                if line is not None:
-                    told.append(line)
+            told += self.note(change.after, (write.after for write in change.writes.values()))
         return told
+
+    def note(self, run: Run, attempts: Iterable[Attempt]) -> list[Line]:
+        """Take in attempts of a run that have changed; give the lines that tell of it."""
+        self._look(run)
+        return [line for each in attempts if (line := self._take(run, each)) is not None]
 
     def lines(self) -> list[Line]:
         """Give every step as it stands."""

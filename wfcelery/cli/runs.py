@@ -1,8 +1,9 @@
-"""`wfcelery ps`, `show` and `events`: reading runs."""
+"""`wfcelery ps` and `show`: reading runs."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -10,11 +11,8 @@ import click
 from wfcelery.cli.options import Command, database_option, debug_option, output_option, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from wfcelery.core.values import Json
 
-PAGE: Final = 1000
 STATUSES: Final = ("running", "paused", "completed", "failed", "cancelled")
 
 
@@ -22,37 +20,59 @@ STATUSES: Final = ("running", "paused", "completed", "failed", "cancelled")
     cls=Command,
     examples=(
         "wfcelery ps",
-        "wfcelery ps --status failed --flow order",
+        "wfcelery ps --status failed --flow order --since 2h",
         "wfcelery ps --key order-17 -o ids",
+        "wfcelery ps --status failed -o ids | wfcelery retry -",
     ),
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option(
+    "--status",
+    "statuses",
+    multiple=True,
+    type=click.Choice(STATUSES),
+    help="Only runs with this status; repeatable.",
+)
 @click.option("--flow", metavar="NAME", help="Only runs of this flow.")
 @click.option("--key", metavar="KEY", help="Only runs with this business key.")
 @click.option("--user", metavar="NAME", help="Only runs started by this user.")
 @click.option("--tag", metavar="TAG", help="Only runs with this tag.")
+@click.option(
+    "--since", metavar="TIME", help="Only runs started since: 30m, 2h, 1d ago, or a time with its zone."
+)
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many.")
 @database_option
 @output_option("table", "json", "ids")
 @debug_option
 def ps(
     *,
-    status: str | None,
+    statuses: tuple[str, ...],
     flow: str | None,
     key: str | None,
     user: str | None,
     tag: str | None,
+    since: str | None,
     limit: int,
     database: str | None,
     output: str,
 ) -> None:
     """List runs, the newest first."""
     from wfcelery.cli.database import reading
+    from wfcelery.cli.moments import parse_since
     from wfcelery.cli.output import brief, print_json, print_table, short_time
     from wfcelery.store import views
 
+    earliest = None if since is None else parse_since(since, time.time(), "--since")
     with reading(settings_of(database=database)) as conn:
-        found = views.runs(conn, status=status, name=flow, key=key, created_by=user, tag=tag, limit=limit)
+        found = views.runs(
+            conn,
+            status=statuses,
+            name=flow,
+            key=key,
+            created_by=user,
+            tag=tag,
+            since=earliest,
+            limit=limit,
+        )
     if output == "json":
         print_json(found)
     elif output == "ids":
@@ -109,67 +129,6 @@ def show(*, run: str, everything: bool, database: str | None, output: str) -> No
             click.echo(step["id"])
     else:
         print_run(found, everything=everything)
-
-
-@click.command(
-    cls=Command,
-    examples=(
-        "wfcelery events 01k9z3n5m8q0r2t4v6x8y0a1b2",
-        "wfcelery events 01k9z3n5m8q0r2t4v6x8y0a1b2 --after 12 -o json",
-    ),
-)
-@click.argument("run", metavar="RUN")
-@click.option(
-    "--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Only what came after this event."
-)
-@click.option("--limit", type=click.IntRange(1), help="At most so many.")
-@database_option
-@output_option("table", "json")
-@debug_option
-def events(*, run: str, after: int, limit: int | None, database: str | None, output: str) -> None:
-    """Show what happened in a run.
-
-    Who did what and when, from the first event to the last.
-    """
-    from wfcelery.cli.database import reading
-    from wfcelery.cli.output import brief, print_json, print_table
-    from wfcelery.errors import NotFound
-    from wfcelery.store import views
-
-    found: list[dict[str, Json]] = []
-    with reading(settings_of(database=database)) as conn:
-        if not views.events(conn, run, limit=1):
-            raise NotFound("run", run, "`wfcelery ps` lists the runs")
-        while limit is None or len(found) < limit:
-            wanted = PAGE if limit is None else min(PAGE, limit - len(found))
-            page = views.events(conn, run, after_seq=after, limit=wanted)
-            found += page
-            if len(page) < wanted:
-                break
-            after = int(str(page[-1]["seq"]))
-    if output == "json":
-        print_json(found)
-        return
-    rows = [
-        (
-            str(event["seq"]),
-            str(event["at"])[:23].replace("T", " "),
-            str(event["type"]),
-            _place(event),
-            str(event["actor"] or ""),
-            brief(event["data"], 80) if event["data"] else "",
-        )
-        for event in found
-    ]
-    print_table(("SEQ", "AT", "EVENT", "STEP", "BY", "DATA"), rows)
-
-
-def _place(event: Mapping[str, Json]) -> str:
-    if event["step"] is None:
-        return ""
-    item = "" if event["item"] is None else f"[{event['item']}]"
-    attempt = f" #{event['attempt']}" if event["attempt"] not in (None, 1) else ""
-    return f"{event['step']}{item}{attempt}"
 
 
 def _reason(error: Json) -> str:

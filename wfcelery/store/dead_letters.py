@@ -36,6 +36,12 @@ def listing(conn: Connection, limit: int = 100) -> list[DeadLetter]:
     return [DeadLetter(*row) for row in conn.execute(query)]
 
 
+def get(conn: Connection, letter_id: int) -> DeadLetter | None:
+    """Read one."""
+    found = conn.execute(select(dead_letters).where(dead_letters.c.id == letter_id)).first()
+    return None if found is None else DeadLetter(*found)
+
+
 def forget(conn: Connection, before: float) -> int:
     """Delete those set aside before a moment; say how many."""
     return conn.execute(delete(dead_letters).where(dead_letters.c.at < before)).rowcount

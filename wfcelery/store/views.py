@@ -14,6 +14,7 @@ from wfcelery.store.schema import workflow_definitions, workflow_events, workflo
 from wfcelery.store.times import iso
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from sqlalchemy import Connection, RowMapping
@@ -72,17 +73,25 @@ def run(conn: Connection, run_id: str) -> dict[str, Json] | None:
 def runs(
     conn: Connection,
     *,
-    status: str | None = None,
+    status: str | Sequence[str] | None = None,
     name: str | None = None,
     key: str | None = None,
     created_by: str | None = None,
     tag: str | None = None,
+    since: float | None = None,
     limit: int = 50,
     before: str | None = None,
 ) -> list[dict[str, Json]]:
-    """List runs without their steps, newest first; `before` is the id of the last one of the page before."""
+    """List runs without their steps, newest first: those that have one of the statuses and all the rest.
+
+    `since` is the earliest start; `before` is the id of the last one of the page before.
+    """
     query = select(*_RUN).select_from(_with_definition)
-    wanted = {_runs.status: status, _runs.name: name, _runs.key: key, _runs.created_by: created_by}
+    if status:
+        query = query.where(_runs.status.in_([status] if isinstance(status, str) else list(status)))
+    if since is not None:
+        query = query.where(_runs.created_at >= since)
+    wanted = {_runs.name: name, _runs.key: key, _runs.created_by: created_by}
     for column, value in wanted.items():
         if value is not None:
             query = query.where(column == value)
