@@ -1,0 +1,110 @@
+"""What everybody may do: put messages into the mailbox, ring, and see what is to be stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, cast
+
+import redis
+
+from wfcelery.broker.bell import envelope
+from wfcelery.broker.client import reaching
+from wfcelery.broker.names import DOORBELL_TASK, EXECUTOR_QUEUE, Names
+
+PUSHED_AT_ONCE: Final = 500
+PUSHED_BYTES: Final = 4 * 2**20
+PAGE: Final = 1_000
+BELL_MS: Final = 2_000
+"""A bell that was lost on its way is rung again after this long."""
+
+_RING: Final = f"""
+if redis.call('SET', KEYS[2], '1', 'NX', 'PX', {BELL_MS}) then
+  redis.call('LPUSH', KEYS[3], ARGV[1])
+end
+"""
+_PUSH: Final = f"""
+redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+{_RING}
+return redis.call('GET', KEYS[4])
+"""
+
+
+class Sender:
+    """The mailbox as those see it who write to it."""
+
+    def __init__(self, client: redis.Redis, names: Names) -> None:
+        self._client = client
+        self._names = names
+        self._keys = [names.mailbox, names.bell, names.queue_key(EXECUTOR_QUEUE), names.nonce]
+        self._push = client.register_script(_PUSH)
+        self._ring = client.register_script(_RING)
+
+    def push(self, payloads: Sequence[bytes]) -> str | None:
+        """Put messages at the end of the mailbox, ring, and tell the mailbox's nonce; None if it has none.
+
+        One call to the server for up to 500 messages or 4 MiB; more are pushed piece by piece. If it raises,
+        some may have been pushed: push all again.
+        """
+        nonce: object = None
+        with reaching(self._client):
+            if not payloads:
+                nonce = self._client.get(self._names.nonce)
+            for piece in _pieces(payloads):
+                nonce = self._push(self._keys, [_bell(), *piece])
+        return nonce.decode() if isinstance(nonce, bytes) else None
+
+    def ring(self) -> None:
+        """Ring the executor's bell, unless it has just been rung."""
+        with reaching(self._client):
+            self._ring(self._keys, [_bell()])
+
+    def length(self) -> int:
+        """Tell how many messages wait to be taken."""
+        with reaching(self._client):
+            return int(self._client.llen(self._names.mailbox))
+
+    def stops_since(self, number: int) -> tuple[int, list[str]]:
+        """Tell the newest number, and what was asked to stop after `number`, in order.
+
+        After the broker has lost its data the numbers may be smaller than before: then all is told.
+        """
+        members: list[str] = []
+        with reaching(self._client):
+            newest = self._client.zrange(self._names.stops, -1, -1, withscores=True)
+            last = int(newest[0][1]) if newest else number
+            since = number if number <= last else 0
+            while since < last:
+                found = self._client.zrangebyscore(
+                    self._names.stops, f"({since}", last, start=0, num=PAGE, withscores=True
+                )
+                page = cast("list[tuple[bytes, float]]", found)
+                members += [member.decode() for member, _ in page]
+                since = int(page[-1][1]) if len(page) == PAGE else last
+        return last, members
+
+    def are_stopped(self, members: Collection[str]) -> set[str]:
+        """Tell which of these were asked to stop."""
+        asked = list(members)
+        found: set[str] = set()
+        with reaching(self._client):
+            for begin in range(0, len(asked), PAGE):
+                page = asked[begin : begin + PAGE]
+                numbers = self._client.zmscore(self._names.stops, page)
+                found |= {member for member, score in zip(page, numbers, strict=True) if score is not None}
+        return found
+
+
+def _bell() -> bytes:
+    return envelope(DOORBELL_TASK, EXECUTOR_QUEUE)
+
+
+def _pieces(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Cut into pieces that one script call can take: Lua's stack and the server's buffers are bounded."""
+    begin = size = 0
+    for end, payload in enumerate(payloads):
+        if end > begin and (end - begin == PUSHED_AT_ONCE or size + len(payload) > PUSHED_BYTES):
+            yield payloads[begin:end]
+            begin, size = end, 0
+        size += len(payload)
+    if begin < len(payloads):
+        yield payloads[begin:]
