@@ -1,0 +1,67 @@
+"""Which programs make a whole system, and what each of them is told: no more than it must know."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from wfcelery.broker.names import STEPS_QUEUE
+from wfcelery.settings import NAMES, PREFIX, Settings
+from wfcelery.shell.supervisor.process import Program
+from wfcelery.wire.keys import worker_keys
+
+WORKER_STOP_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workforce:
+    """How steps are done."""
+
+    concurrency: int
+    pool: str = "prefork"
+    queues: tuple[str, ...] = ()
+    """Besides `wfcelery.steps`."""
+
+
+def programs(settings: Settings, workforce: Workforce, environ: Mapping[str, str]) -> tuple[Program, ...]:
+    """Describe executor, worker and beat, in the order in which they start."""
+    common = without_settings(environ) | {
+        "PYTHONUNBUFFERED": "1",
+        "WFCELERY_BROKER_URL": settings.broker_url or "",
+        "WFCELERY_TOOLS": ",".join(settings.tools),
+        "WFCELERY_LEASE_S": f"{settings.lease_s:g}",
+    }
+    trusted = common | {
+        "WFCELERY_DATABASE_URL": settings.database_url,
+        "WFCELERY_SECRET_KEY": ",".join(settings.secret_key),
+        "WFCELERY_BASE_URL": settings.base_url or "",
+    }
+    # A worker runs other people's code: it can neither read the tables nor speak for an app or a person.
+    worker = common | {"WFCELERY_WORKER_KEY": ",".join(worker_keys(settings.secret_key))}
+    queues = ",".join(dict.fromkeys((STEPS_QUEUE, *workforce.queues)))
+    hands = ("--concurrency", str(workforce.concurrency), "--pool", workforce.pool, "--queues", queues)
+    return (
+        Program(name="executor", command=_ours("executor"), environ=trusted),
+        Program(name="worker", command=_ours("worker", *hands), environ=worker, stop_s=WORKER_STOP_S),
+        Program(name="beat", command=_ours("beat"), environ=trusted),
+    )
+
+
+def default_concurrency() -> int:
+    """Give the number of cores that we may use, at most 4."""
+    return max(
+        1, min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    )
+
+
+def _ours(*words: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "wfcelery", *words)
+
+
+def without_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Leave out every setting of ours."""
+    ours = {f"{PREFIX}{name.upper()}" for name in NAMES}
+    return {name: value for name, value in environ.items() if name not in ours}
