@@ -1,0 +1,1 @@
+"""What travels between processes: written down, sealed, and hostile until it has been checked."""

@@ -1,0 +1,59 @@
+"""Orders: what a worker is asked to do, sealed, and the short text that names one step everywhere else."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from wfcelery.core import ids
+from wfcelery.core.messages import Dispatch
+from wfcelery.core.state import NO_ITEM, StepRef
+from wfcelery.errors import InvalidInput, InvalidSettings
+from wfcelery.wire import codec, envelope, fields
+from wfcelery.wire.keys import Keyring
+
+_LONGEST: Final = codec.MAX_BYTES + envelope.HEAD
+_NUMBER: Final = "0|[1-9][0-9]{0,18}"
+_REF: Final = re.compile(
+    rf"([{ids.ALPHABET}]{{{ids.LENGTH}}}):((?:undo:)?[A-Za-z0-9_-]{{1,64}})(?:\[({_NUMBER})\])?:({_NUMBER}):({_NUMBER})"
+)
+
+
+def write_order(step: Dispatch, ring: Keyring) -> str:
+    """Write and seal what a worker is asked to do."""
+    if not ring.workers:
+        hint = "set WFCELERY_SECRET_KEY; `wfcelery keys --new` prints a good one"
+        raise InvalidSettings("secret_key", f"this process has no worker key to seal orders with; {hint}")
+    return envelope.close(envelope.ORDERED, ring.workers[0], codec.encode_order(step)).decode()
+
+
+def read_order(text: str, ring: Keyring) -> Dispatch:
+    """Read an order that one of the worker keys has sealed; anything else raises `InvalidInput`."""
+    if len(text) > _LONGEST:
+        raise InvalidInput("order", f"is {len(text):,} characters; at most {_LONGEST:,} are allowed")
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as exc:
+        raise InvalidInput("order", "holds a lone surrogate, which is not valid text") from exc
+    _, payload = envelope.unseal(data, {envelope.ORDERED: ring.workers})
+    return codec.decode_order(payload)
+
+
+def ref_text(ref: StepRef) -> str:
+    """Name one handing-over in one text: `RUN:STEP:ATTEMPT:FENCE`, or `RUN:STEP[ITEM]:ATTEMPT:FENCE`."""
+    return f"{ids.step_id(ref.run_id, ref.step, ref.item, ref.attempt)}:{ref.fence}"
+
+
+def ref_from(text: str) -> StepRef:
+    """Read what `ref_text` wrote; anything else raises `InvalidInput`."""
+    match = _REF.fullmatch(text)
+    if match is None:
+        raise InvalidInput(
+            "ref", f"{fields.shown(text)} is not RUN:STEP:ATTEMPT:FENCE or RUN:STEP[ITEM]:ATTEMPT:FENCE"
+        )
+    run_id, step, item, attempt, fence = match.groups()
+    found = StepRef(run_id, step, NO_ITEM if item is None else int(item), int(attempt), int(fence))
+    fault = fields.faults_of_ref(*found)
+    if fault:
+        raise InvalidInput("ref", fault)
+    return found
