@@ -8,7 +8,10 @@
     │   └── MissingValue     it reads a path that is not there
     ├── NotFound             no such run, step, definition
     ├── Refused              not allowed, already decided, in conflict with what is
+    ├── NotAllStarted        of many starts some were refused
     ├── NotReachable         the database or the broker does not answer
+    ├── NotConfirmed         a request was sent, and no answer to it was seen in time
+    ├── TimedOut             a run has not ended in time; it goes on
     ├── StoreError           the tables and the engine disagree
     │   ├── StaleState       rows have moved past what was read
     │   ├── LostLease        another executor writes now
@@ -26,6 +29,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wfcelery.core.faults import Fault
 
 SHOWN = 80
@@ -123,6 +128,60 @@ class NotReachable(WfceleryError):
 
     def __str__(self) -> str:
         return f"{self.what} is out of reach: {self.reason}"
+
+
+class NotAllStarted(WfceleryError):
+    """Of many starts some were refused: `refused` by their place, counted from 0. The others have begun."""
+
+    code = "not-all-started"
+
+    def __init__(self, refused: Mapping[int, WfceleryError], started: Mapping[int, str]) -> None:
+        super().__init__(refused, started)
+        self.refused = refused
+        self.started = started
+
+    def __str__(self) -> str:
+        first, error = next(iter(self.refused.items()))
+        total = len(self.refused) + len(self.started)
+        count = f"{len(self.refused)} of {total} starts were refused and the others have begun"
+        return f"{count}; the first refused is number {first + 1}: {error}"
+
+
+class NotConfirmed(WfceleryError):
+    """A request was sent, and no answer to it was seen in time: it may happen yet, or have happened.
+
+    `ids` are the ids of the runs or commands: whoever repeats the request with them does nothing twice.
+    """
+
+    code = "not-confirmed"
+
+    def __init__(self, what: str, ids: tuple[str, ...], seconds: float, reason: str = "") -> None:
+        super().__init__(what, ids, seconds, reason)
+        self.what = what
+        self.ids = ids
+        self.seconds = seconds
+        self.reason = reason
+
+    def __str__(self) -> str:
+        said = f"{self.what} was not confirmed within {self.seconds:g} s, and may happen yet"
+        safely = f"the same id ({self.ids[0]})" if len(self.ids) == 1 else "the same ids"
+        reason = self.reason or "perhaps no executor is running"
+        return f"{said}; {reason}. Repeating it with {safely} is safe"
+
+
+class TimedOut(WfceleryError):
+    """A run has not ended in the time that somebody was ready to wait. It goes on."""
+
+    code = "timed-out"
+
+    def __init__(self, run_id: str, status: str, seconds: float) -> None:
+        super().__init__(run_id, status, seconds)
+        self.run_id = run_id
+        self.status = status
+        self.seconds = seconds
+
+    def __str__(self) -> str:
+        return f"run {self.run_id} has not ended within {self.seconds:g} s; it is {self.status}, and goes on"
 
 
 class StoreError(WfceleryError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import importlib
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,14 @@ from wfcelery.tools.declare import AnyTool, Tool, tool
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
+
+
+class ToolSource(abc.ABC):
+    """Something in a module of tools that stands for several of them."""
+
+    @abc.abstractmethod
+    def tools(self) -> Iterable[AnyTool]:
+        """Give the tools."""
 
 
 class Registry:
@@ -39,7 +48,7 @@ class Registry:
         for name in modules:
             try:
                 registry.add_module(importlib.import_module(name))
-            except InvalidInput as error:
+            except (InvalidInput, InvalidSettings) as error:
                 reasons.append(f"module `{name}`: {error}")
             except (Exception, SystemExit) as error:  # noqa: BLE001 - importing runs user code
                 reasons.append(f"module `{name}` cannot be imported: {type(error).__name__}: {error}")
@@ -62,7 +71,12 @@ class Registry:
 
     def add_module(self, module: ModuleType) -> None:
         """Add every tool in the namespace of `module`; a module without any is refused."""
-        found = [value for value in vars(module).values() if isinstance(value, Tool)]
+        found: list[AnyTool] = []
+        for value in vars(module).values():
+            if isinstance(value, Tool):
+                found.append(value)
+            elif isinstance(value, ToolSource):
+                found += value.tools()
         if not found:
             raise InvalidInput(module.__name__, "holds no tools; mark functions with @tool")
         for each in found:
