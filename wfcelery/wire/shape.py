@@ -55,7 +55,7 @@ class Shape(Generic[T]):
             check = checks.get(name)
             if check is None:
                 raise InvalidInput(f"{prefix}{fields.shown(name)}", self._unknown(name))
-            found[name] = check(value, f"{prefix}{name}")
+            found[name] = check(value, prefix + name)
         if not self.required <= found.keys():
             missing = ", ".join(sorted(self.required - found.keys()))
             raise InvalidInput(f"{prefix}{missing}", f"is missing in {self.name}")
