@@ -34,10 +34,8 @@ def reading_again(settings: Settings) -> Iterator[Reader]:
     from wfcelery.store import migrations
     from wfcelery.store.database import open_database
 
+    require(settings)
     path = sqlite_path(settings.database_url)
-    if path is not None and not path.exists():
-        reason = "there is no such file; `wfcelery run` makes it, --database names another"
-        raise NotReachable(f"database {path}", reason)
     database = open_database(settings.database_url)
     try:
         with database.reading() as conn:
@@ -48,6 +46,14 @@ def reading_again(settings: Settings) -> Iterator[Reader]:
         yield database
     finally:
         database.close()
+
+
+def require(settings: Settings) -> None:
+    """Refuse a file that is not there: who changes a run must not make an empty database instead."""
+    path = sqlite_path(settings.database_url)
+    if path is not None and not path.exists():
+        reason = "there is no such file; `wfcelery run` makes it, --database names another"
+        raise NotReachable(f"database {path}", reason)
 
 
 def is_there(settings: Settings) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,10 +47,11 @@ def define(
     version. All files are checked before any is kept. Flows that they call are taken from the same folder.
     """
     from wfcelery.cli.checking import check_files
+    from wfcelery.cli.desk import open_desk
     from wfcelery.cli.files import FaultyFiles
     from wfcelery.cli.siblings import in_order
     from wfcelery.core.messages import Principal
-    from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
+    from wfcelery.executor.answers import new_command_id
     from wfcelery.executor.messages import Define
     from wfcelery.tools import Registry
     from wfcelery.tools.catalogue import Catalogue
@@ -67,10 +67,9 @@ def define(
         for each in (*in_order(file), file):
             wanted.setdefault(each.path.resolve(), each)
     made: list[dict[str, Json]] = []
-    # The engine is bound to a run that does not exist: defining a flow moves nobody's runs.
-    with Engine(settings.database_url, registry, only=new_run_id(time.time())) as engine:
+    with open_desk(settings, registry) as desk:
         for each in wanted.values():
-            answer = engine.ask(Define(new_command_id(), each.data, Principal(settings.user), each.name))
+            answer = desk.ask(Define(new_command_id(), each.data, Principal(settings.user), each.name))
             made.append(
                 {"name": answer.data["name"], "version": answer.data["version"], "id": answer.data["id"]}
             )

@@ -12,14 +12,14 @@ from wfcelery.core.values import Json
 from wfcelery.errors import InvalidInput
 
 
-def parse_input(given: Sequence[str]) -> dict[str, Json]:
+def parse_input(given: Sequence[str], flag: str = "-i") -> dict[str, Json]:
     """Put the parts of an input together, or raise `InvalidInput` naming the first that cannot be read."""
     merged: dict[str, Json] = {}
     for part in given:
         if part.startswith("@"):
-            merged |= _from_file(part)
+            merged |= _from_file(part, flag)
         else:
-            merged |= _from_pair(part)
+            merged |= _from_pair(part, flag)
     return merged
 
 
@@ -40,29 +40,29 @@ def parse_signal(text: str) -> tuple[str, Json]:
     return name, parse_json(payload, f"--signal {name}") if equals else None
 
 
-def _from_pair(part: str) -> dict[str, Json]:
+def _from_pair(part: str, flag: str) -> dict[str, Json]:
     key, equals, value = part.partition("=")
     if not equals:
-        raise InvalidInput(f"-i {part}", "is no input; write key=text, key:=json or @file.json")
+        raise InvalidInput(f"{flag} {part}", "is no input; write key=text, key:=json or @file.json")
     is_json = key.endswith(":")
     key = key.removesuffix(":")
     if not key:
-        raise InvalidInput(f"-i {part}", "has no key; write key=text or key:=json")
-    where = f"-i {key}"
+        raise InvalidInput(f"{flag} {part}", "has no key; write key=text or key:=json")
+    where = f"{flag} {key}"
     return {key: parse_json(value, where) if is_json else values.check(value, where)}
 
 
-def _from_file(part: str) -> Mapping[str, Json]:
+def _from_file(part: str, flag: str) -> Mapping[str, Json]:
     path = Path(part.removeprefix("@"))
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InvalidInput(f"-i {part}", f"cannot be read: {error.strerror}") from error
+        raise InvalidInput(f"{flag} {part}", f"cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"-i {part}", "is not text in UTF-8") from error
-    found = parse_json(text, f"-i {part}")
+        raise InvalidInput(f"{flag} {part}", "is not text in UTF-8") from error
+    found = parse_json(text, f"{flag} {part}")
     if not isinstance(found, Mapping):
-        raise InvalidInput(f"-i {part}", f"must hold a JSON object, not {values.type_name(found)}")
+        raise InvalidInput(f"{flag} {part}", f"must hold a JSON object, not {values.type_name(found)}")
     return found
 
 

@@ -18,7 +18,6 @@ from wfcelery.store.times import iso
 if TYPE_CHECKING:
     from wfcelery.core.values import Json
     from wfcelery.store.explain import Facts, OpenStep
-    from wfcelery.store.workers import WorkerRow
 
 _UNITS: Final = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
 
@@ -64,9 +63,11 @@ def reasons(
     run = facts.run
     if run.status not in LIVE:
         return [_ended(facts)]
-    found = list(_overall(facts, now, broker))
-    steps = _Steps(facts.workers, now, broker, lease_s)
-    found += _grouped(map(steps.reason, facts.open))
+    overall = list(_overall(facts, now, broker))
+    steps = _Steps(facts, now, broker, lease_s)
+    each = _grouped(map(steps.reason, facts.open))
+    # Who waits for a person does not wait for an executor yet.
+    found = each + overall if run.status is RunStatus.PAUSED and not run.held else overall + each
     if facts.others:
         found.append(Reason("more", f"{facts.others:,} more steps are open"))
     if not found:
@@ -106,11 +107,12 @@ def _overall(facts: Facts, now: float, broker: BrokerSeen | None) -> Iterator[Re
 class _Steps:
     """The reason of one open step after the other."""
 
-    def __init__(
-        self, workers: Sequence[WorkerRow], now: float, broker: BrokerSeen | None, lease_s: float
-    ) -> None:
+    def __init__(self, facts: Facts, now: float, broker: BrokerSeen | None, lease_s: float) -> None:
+        workers = facts.workers
         self._now = now
         self._lease_s = lease_s
+        # Workers are heard by the executor: without one nobody knows who is there.
+        self._is_heard = facts.executor is not None and facts.executor.is_alive(now)
         self._lengths = {} if broker is None else broker.lengths
         self._workers = {each.name: each for each in workers}
         alive = [each for each in workers if now - each.seen_at <= lease_s]
@@ -145,15 +147,15 @@ class _Steps:
         on = "a worker" if worker is None else f"worker {worker}"
         text = f"step {_place(each)} runs on {on}{self._since(each.attempt.started_at)}"
         seen = self._workers.get(worker or "")
-        if seen is not None and self._now - seen.seen_at > self._lease_s:
+        if self._is_heard and seen is not None and self._now - seen.seen_at > self._lease_s:
             text += f", which was last heard of {about(self._now - seen.seen_at)} ago"
         return text
 
     def _queued(self, each: OpenStep, since: float | None) -> tuple[str, str]:
         queue = each.step.queue or STEPS_QUEUE
         waited = self._since(since)
-        if queue not in self._consumed:
-            start = f"start `wfcelery worker --queue {queue}`"
+        if self._is_heard and queue not in self._consumed:
+            start = f"start `wfcelery worker --queues {queue}`"
             return "no-worker", f"no worker consumes queue `{queue}`: {_place(each)} waits{waited}; {start}"
         if each.attempt.status is StepStatus.READY:
             return "ready", f"{_place(each)} is about to be handed to queue `{queue}`{waited}"

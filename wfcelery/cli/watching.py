@@ -93,10 +93,12 @@ class Watching:
             return self._definitions.get(conn, definition_id).flow
 
 
-def show_end(run: Mapping[str, Json], *, as_json: bool, stdout: TextIO, stderr: TextIO | None) -> int:
-    """Print what a run that was waited for has come to, and give the exit code."""
+def show_end(run: Mapping[str, Json], *, as_json: bool, stdout: TextIO | None, stderr: TextIO | None) -> int:
+    """Print what a run that was waited for has come to, and give the exit code; None: not there."""
     if stderr is not None:
         tell(run, stderr)
+    if stdout is None:
+        return code_of(run)
     if as_json:
         print_json(run, stdout)
     elif run["status"] == RunStatus.COMPLETED:

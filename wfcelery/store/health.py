@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from wfcelery.core.state import StepStatus
+from wfcelery.core.state import LIVE, StepStatus
+from wfcelery.store import definitions
 from wfcelery.store.schema import dead_letters, executor, is_status, workflow_steps, workflows
 
 if TYPE_CHECKING:
@@ -68,6 +69,13 @@ def waiting(conn: Connection, flow_of: Callable[[str], Flow]) -> list[Waiting]:
         moments = [moment for moment in (known.oldest, oldest) if moment is not None]
         counts[queue] = Waiting(queue, known.count + count, min(moments, default=None))
     return sorted(counts.values(), key=lambda each: each.queue or "")
+
+
+def definitions_in_use(conn: Connection) -> list[str]:
+    """Name the newest version of every flow, and those that live runs have."""
+    of_live = select(workflows.c.definition_id).where(is_status(workflows, *LIVE)).distinct()
+    newest = {each.id for each in definitions.listing(conn)}
+    return sorted(newest | set(conn.execute(of_live).scalars()))
 
 
 def count_dead_letters(conn: Connection) -> int:
