@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -93,5 +94,8 @@ def test_a_celery_worker_runs_the_very_same_message_as_often_as_it_comes(
 
 
 def assert_nothing_is_left(client: redis.Redis, prefix: str) -> None:
-    queue = Names(prefix).queue_key(EXECUTOR_QUEUE)
+    """Wait until the last one is acknowledged: Celery does that a moment after the task has begun."""
+    queue, deadline = Names(prefix).queue_key(EXECUTOR_QUEUE), time.monotonic() + 10
+    while client.hlen(f"{prefix}unacked") and time.monotonic() < deadline:
+        client.blpop([f"{prefix}nothing"], timeout=0.01)
     assert (client.llen(queue), client.llen(f"{prefix}rung"), client.hlen(f"{prefix}unacked")) == (0, 0, 0)
