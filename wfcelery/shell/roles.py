@@ -66,20 +66,26 @@ class RoleStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery ships no
 
     requires = ("celery.worker.components:Pool",)
 
-    def start(self, parent: WorkController) -> None:
-        """Play the part that the queues ask for; none if they are not ours."""
+    def __init__(self, parent: WorkController, **kwargs: object) -> None:
+        """Take the part before the pool starts its children: they inherit what is loaded here."""
+        super().__init__(parent, **kwargs)
         queues = frozenset(parent.app.amqp.queues.consume_from)
         if EXECUTOR_QUEUE in queues:
             from wfcelery.shell.executor_role import ExecutorRole  # noqa: PLC0415 - a worker loads no SQL
 
             guard.check_executor(parent, queues)
             _Process.executor = ExecutorRole(parent.app, _settings(), parent.hostname)
-            _Process.executor.stand_by()
         elif STEPS_QUEUE in queues or parent.app.main == OWN_APP:
             from wfcelery.shell.worker_role import WorkerRole  # noqa: PLC0415 - it knows the roles
 
             guard.check_worker(parent)
             _Process.worker = WorkerRole(parent, _settings(), queues)
+
+    def start(self, parent: WorkController) -> None:  # noqa: ARG002 - celery's signature
+        """Play the part; an executor waits here until it has the lease."""
+        if _Process.executor is not None:
+            _Process.executor.stand_by()
+        if _Process.worker is not None:
             _Process.worker.begin()
 
     def stop(self, parent: WorkController) -> None:  # noqa: ARG002 - celery's signature
