@@ -48,7 +48,7 @@ def main() -> None:
                 quiet=wishes["quiet"],
                 backoff=Backoff(first_s=0.05, longest_s=0.2),
                 ready_s=wishes["ready_s"],
-                started=lambda: log.say("started"),
+                tell_up=lambda: log.say("started"),
             )
             log.say(supervisor.run().name)
         except WfceleryError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
     from wfcelery.shell.supervisor.system import Workforce
 
 FLOWER_PORT: Final = 5555
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown: the banner once the system is up, the logs unless quiet."""
+
+    banner: str
+    is_up: Callable[[], bool]
+    quiet: bool
 
 
 @click.command(
@@ -82,8 +93,6 @@ def up(
     Ctrl-C stops it: steps that have begun get 30 seconds to finish, and a second Ctrl-C kills. The next start
     goes on where this one was.
     """
-    from dataclasses import replace
-
     from wfcelery.settings import SYSTEM_FILE, load
     from wfcelery.shell.supervisor import flower as flowers
     from wfcelery.shell.supervisor import folder, system, valkey
@@ -112,11 +121,15 @@ def up(
         if credentials:
             programs.append(flowers.program(settings, flower_port, credentials, os.environ))
         folder.note(here, database_url=settings.database_url, broker_url=settings.broker_url or "")
-        banner = _banner(settings, workforce, flower_port, credentials)
-        return _supervise(programs, lock, banner, quiet=quiet)
+        show = View(
+            banner=_banner(settings, workforce, flower_port, credentials),
+            is_up=lambda: _has_tables(settings),
+            quiet=quiet,
+        )
+        return _supervise(programs, lock, show)
 
 
-def _supervise(programs: list[Program], lock: int, banner: str, *, quiet: bool) -> int:
+def _supervise(programs: list[Program], lock: int, show: View) -> int:
     from wfcelery.cli.output import plain
     from wfcelery.cli.symbols import wants_colour
     from wfcelery.shell.supervisor.guard import Guard
@@ -128,12 +141,29 @@ def _supervise(programs: list[Program], lock: int, banner: str, *, quiet: bool) 
     guard = Guard(lock)
     try:
         supervisor = Supervisor(
-            programs, guard=guard, log=log, quiet=quiet, started=lambda: click.echo(banner)
+            programs,
+            guard=guard,
+            log=log,
+            quiet=show.quiet,
+            is_up=show.is_up,
+            tell_up=lambda: click.echo(show.banner),
         )
         why = supervisor.run()
     finally:
         guard.stop()
     return INTERRUPTED if why is Stop.INTERRUPTED else SUCCESS
+
+
+def _has_tables(settings: Settings) -> bool:
+    """Tell whether the executor has come so far that commands find what they need."""
+    from wfcelery.cli.database import reading
+    from wfcelery.errors import WfceleryError
+
+    try:
+        with reading(settings):
+            return True
+    except WfceleryError:
+        return False
 
 
 def _banner(settings: Settings, workforce: Workforce, port: int, credentials: Credentials | None) -> str:

@@ -22,7 +22,7 @@ from wfcelery.shell.supervisor.log import Log
 from wfcelery.shell.supervisor.process import Process, Program
 
 READY_S: Final = 30.0
-_LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.1
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -48,7 +48,10 @@ class _Place:
 
 
 class Supervisor:
-    """Keeps `programs` running until SIGTERM, SIGHUP or Ctrl-C. Belongs to the main thread."""
+    """Keeps `programs` running until SIGTERM, SIGHUP or Ctrl-C. Belongs to the main thread.
+
+    When all are started and `is_up` says that they make a whole, `tell_up` is called once.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,8 @@ class Supervisor:
         quiet: bool = False,
         backoff: Backoff | None = None,
         ready_s: float = READY_S,
-        started: Callable[[], None] = lambda: None,
+        is_up: Callable[[], bool] = lambda: True,
+        tell_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._places = [_Place(program) for program in programs]
         self._guard = guard
@@ -67,8 +71,9 @@ class Supervisor:
         self._quiet = quiet
         self._backoff = backoff or Backoff()
         self._ready_s = ready_s
-        self._started = started
-        self._all_started = False
+        self._is_up = is_up
+        self._tell_up = tell_up
+        self._told_up = False
         self._stop: Stop | None = None
         self._selector = selectors.DefaultSelector()
 
@@ -112,7 +117,7 @@ class Supervisor:
             ]
         else:
             moments = [place.again_at for place in self._places if place.process is None and place.again_at]
-            if not self._all_started:
+            if not self._told_up:
                 moments.append(now + _LOOK_S)
         return max(0.0, min(moments) - now) if moments else None
 
@@ -158,9 +163,9 @@ class Supervisor:
                 if now - place.first_at > self._ready_s:
                     raise NotReachable(place.program.name, f"it does not answer after {self._ready_s:g} s")
                 return
-        if not self._all_started:
-            self._all_started = True
-            self._started()
+        if not self._told_up and self._is_up():
+            self._told_up = True
+            self._tell_up()
 
     def _start(self, place: _Place) -> None:
         try:
