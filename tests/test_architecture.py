@@ -12,7 +12,18 @@ import wfcelery
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FILE = 400
-PUBLIC = ["Context", "NoRetry", "Outcome", "Registry", "Tool", "ToolError", "WfceleryError", "tool"]
+PUBLIC = [
+    "Context",
+    "NoRetry",
+    "Outcome",
+    "Registry",
+    "Run",
+    "Tool",
+    "ToolError",
+    "WfceleryError",
+    "Workflows",
+    "tool",
+]
 
 # Spelt with classes of one character, so that this file does not find itself.
 UNWELCOME = {

@@ -11,17 +11,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from wfcelery.errors import NoRetry, ToolError, WfceleryError
     from wfcelery.tools import Context, Outcome, Registry, Tool, tool
+    from wfcelery.workflows import Run, Workflows
 
-__all__ = ["Context", "NoRetry", "Outcome", "Registry", "Tool", "ToolError", "WfceleryError", "tool"]
+__all__ = [
+    "Context",
+    "NoRetry",
+    "Outcome",
+    "Registry",
+    "Run",
+    "Tool",
+    "ToolError",
+    "WfceleryError",
+    "Workflows",
+    "tool",
+]
 
 _HOME = {
     "Context": "wfcelery.tools",
     "NoRetry": "wfcelery.errors",
     "Outcome": "wfcelery.tools",
     "Registry": "wfcelery.tools",
+    "Run": "wfcelery.workflows",
     "Tool": "wfcelery.tools",
     "ToolError": "wfcelery.errors",
     "WfceleryError": "wfcelery.errors",
+    "Workflows": "wfcelery.workflows",
     "tool": "wfcelery.tools",
 }
 
