@@ -48,7 +48,7 @@ def test_a_command_shows_examples_and_the_line_that_the_list_shows(name: str) ->
 
 
 def test_no_section_tells_of_a_command_that_is_not_there() -> None:
-    assert re.findall(r"^## `wfcelery (\w+)`", PAGE, flags=re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^## `wfcelery ([\w-]+)`", PAGE, flags=re.MULTILINE) == list(COMMANDS)
 
 
 def test_every_setting_is_documented() -> None:

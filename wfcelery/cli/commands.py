@@ -41,6 +41,7 @@ COMMANDS: Final = {
 EXAMPLES: Final = (
     "wfcelery run flows/hello.yaml -i name=Ann",
     "wfcelery validate flows/",
+    "wfcelery start order -i amount:=900 --wait",
     "wfcelery ps --status failed",
 )
 

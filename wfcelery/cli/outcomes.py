@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -60,7 +61,8 @@ def show(outcomes: list[Outcome], output: str) -> int:
     else:
         for each in outcomes:
             if each.code != SUCCESS:
-                told = each.said if each.run_id in each.said else f"{each.run_id}: {each.said}"
+                is_named = re.search(rf"\b{re.escape(each.run_id)}\b", each.said)
+                told = each.said if is_named else f"{each.run_id}: {each.said}"
                 click.echo(f"wfcelery: {plain(told)}", err=True)
             elif output == "ids":
                 click.echo(each.run_id)
