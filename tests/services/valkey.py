@@ -61,10 +61,10 @@ class Process:
         places.remove(self.home)
 
 
-def start() -> Process:
-    """A new, empty server in a new folder, answering."""
+def start(home: Path | None = None) -> Process:
+    """A new, empty server in a new folder (or in that of one that has gone), answering."""
     binary = _binary()
-    home = places.new_home(None)
+    home = home or places.new_home(None)
     with contextlib.ExitStack() as undo:  # whatever goes wrong, nothing stays behind
         undo.callback(places.remove, home)
         settings = SETTINGS | {"unixsocket": f"{home}/valkey.sock", "dir": str(home)}
