@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import redis
-from sqlalchemy import Row, create_engine, text
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from tests.proof import problems
@@ -168,10 +168,10 @@ class System:
         """Start many runs of one flow, without waiting for more than the answers."""
         return [run.id for run in self.workflows.start_many([(flow, given or {})] * count)]
 
-    def query(self, statement: str) -> list[Row[tuple[object, ...]]]:
+    def query(self, statement: str) -> list[tuple[object, ...]]:
         try:
             with self._engine.connect() as conn:
-                return list(conn.execute(text(statement)).all())
+                return [tuple(row) for row in conn.execute(text(statement))]
         except DBAPIError:
             return []
 
