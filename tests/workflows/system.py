@@ -1,4 +1,4 @@
-"""A whole system in one process, but for the broker: a real executor on the broker's mailbox, threads as workers."""
+"""A system in one process, but for the broker: a real executor on its mailbox, threads as workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wfcelery.tools.catalogue import Catalogue
 from wfcelery.wire.keys import keyring
 from wfcelery.wire.seal import Seal
 
-SECRET = "the secret of the tests"
+SECRET = "the secret of the tests"  # noqa: S105 - opens nothing
 PAUSE_S = 0.002
 
 

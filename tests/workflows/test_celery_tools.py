@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from celery import Celery, Task, current_task
 from celery.exceptions import Ignore, Reject
 
+from wfcelery.core.values import Json
 from wfcelery.errors import InvalidSettings
 from wfcelery.testing import run_to_end
 from wfcelery.tools import Context, Registry
@@ -19,26 +21,35 @@ from wfcelery.tools.catalogue import Catalogue
 from wfcelery.tools.celery_tasks import allowed_tools, celery_tool
 from wfcelery.tools.declare import AnyTool
 
+OTHER_ARGUMENTS = (
+    "the task `shop.tasks.send` asks to be tried again with other arguments; those of a step never change"
+)
+
 
 @pytest.fixture
 def app() -> Celery:
     return Celery("shop", set_as_current=False, broker="redis://127.0.0.1:1/0")
 
 
-def run(tool: AnyTool, attempt: int = 1, **args: object) -> Returned | Failed:
+def task(app: Celery, name: str, **options: object) -> Callable[[Callable[..., object]], Any]:
+    """Make a task as a host does; Celery ships no types."""
+    return app.task(name=name, shared=False, **options)  # type: ignore[no-any-return]
+
+
+def run(tool: AnyTool, attempt: int = 1, **args: Any) -> Returned | Failed:  # noqa: ANN401
     report = call(tool, args, Context(run_id="r", step="s", attempt=attempt))
     assert isinstance(report, Returned | Failed)
     return report
 
 
-def failed(tool: AnyTool, **args: object) -> tuple[str, str, bool, float | None]:
+def failed(tool: AnyTool, **args: Any) -> tuple[str, str, bool, float | None]:  # noqa: ANN401
     report = run(tool, **args)
     assert isinstance(report, Failed)
     return report.type, report.message, report.retry, report.retry_after
 
 
 def test_a_task_is_called_by_keyword_in_this_process(app: Celery) -> None:
-    @app.task(name="shop.tasks.add", shared=False)
+    @task(app, "shop.tasks.add")
     def add(x: int, y: int = 2) -> int:
         """Add."""
         return x + y
@@ -50,7 +61,7 @@ def test_a_task_is_called_by_keyword_in_this_process(app: Celery) -> None:
 
 
 def test_its_arguments_are_checked_like_those_of_any_tool(app: Celery) -> None:
-    @app.task(name="shop.tasks.add", shared=False, bind=True)
+    @task(app, "shop.tasks.add", bind=True)
     def add(self: Any, x: int, *, y: int = 2) -> int:  # noqa: ANN401
         return x + y
 
@@ -64,7 +75,7 @@ def test_its_arguments_are_checked_like_those_of_any_tool(app: Celery) -> None:
 
 
 def test_an_argument_named_ctx_is_the_tasks_own(app: Celery) -> None:
-    @app.task(name="shop.tasks.show", shared=False)
+    @task(app, "shop.tasks.show")
     def show(ctx: dict[str, int], *rest: int, **more: int) -> object:
         return [ctx, rest, more]
 
@@ -72,7 +83,7 @@ def test_an_argument_named_ctx_is_the_tasks_own(app: Celery) -> None:
 
 
 def test_a_bound_task_sees_its_request(app: Celery) -> None:
-    @app.task(name="shop.tasks.look", shared=False, bind=True)
+    @task(app, "shop.tasks.look", bind=True)
     def look(self: Any, order: str) -> object:  # noqa: ANN401
         request = self.request
         assert current_task.request is request
@@ -85,15 +96,15 @@ def test_a_bound_task_sees_its_request(app: Celery) -> None:
 
 
 def test_the_task_of_the_host_is_left_as_it_is(app: Celery) -> None:
-    @app.task(name="shop.tasks.flaky", shared=False, autoretry_for=(ValueError,), retry_backoff=2)
+    @task(app, "shop.tasks.flaky", autoretry_for=(ValueError,), retry_backoff=2)
     def flaky() -> None:
         raise ValueError("no")
 
-    task = app.tasks["shop.tasks.flaky"]
-    before = dict(vars(task))
+    own = app.tasks["shop.tasks.flaky"]
+    before = dict(vars(own))
     run(celery_tool(flaky))
-    assert vars(task) == before
-    assert task.retry.__func__ is Task.retry
+    assert vars(own) == before
+    assert own.retry.__func__ is Task.retry
 
 
 @pytest.mark.parametrize(
@@ -116,8 +127,7 @@ def test_the_task_of_the_host_is_left_as_it_is(app: Celery) -> None:
             {"kwargs": {"order": "B8"}},
             (
                 "NoRetry",
-                "the task `shop.tasks.send` asks to be tried again with other arguments; "
-                "those of a step never change",
+                OTHER_ARGUMENTS,
                 False,
                 None,
             ),
@@ -128,7 +138,7 @@ def test_the_task_of_the_host_is_left_as_it_is(app: Celery) -> None:
 def test_a_retry_is_a_failed_attempt_with_that_delay(
     app: Celery, asked: dict[str, Any], expected: tuple[str, str, bool, float | None], throw: bool
 ) -> None:
-    @app.task(name="shop.tasks.send", shared=False, bind=True, max_retries=0)
+    @task(app, "shop.tasks.send", bind=True, max_retries=0)
     def send(self: Any, order: str) -> str:  # noqa: ANN401
         self.retry(**asked, throw=throw)
         return order
@@ -137,7 +147,7 @@ def test_a_retry_is_a_failed_attempt_with_that_delay(
 
 
 def test_a_retry_at_a_moment_is_one_after_the_time_until_then(app: Celery) -> None:
-    @app.task(name="shop.tasks.send", shared=False, bind=True)
+    @task(app, "shop.tasks.send", bind=True)
     def send(self: Any, seconds: int) -> None:  # noqa: ANN401
         raise self.retry(eta=dt.datetime.now(dt.UTC) + dt.timedelta(seconds=seconds))
 
@@ -148,7 +158,7 @@ def test_a_retry_at_a_moment_is_one_after_the_time_until_then(app: Celery) -> No
 
 
 def test_a_delay_that_the_task_has_of_its_own_counts(app: Celery) -> None:
-    @app.task(name="shop.tasks.send", shared=False, bind=True, default_retry_delay=11)
+    @task(app, "shop.tasks.send", bind=True, default_retry_delay=11)
     def send(self: Any) -> None:  # noqa: ANN401
         raise self.retry()
 
@@ -156,13 +166,13 @@ def test_a_delay_that_the_task_has_of_its_own_counts(app: Celery) -> None:
 
 
 def test_a_task_that_retries_by_itself_does_so_by_the_flow(app: Celery) -> None:
-    @app.task(name="shop.tasks.flaky", shared=False, autoretry_for=(OSError,), retry_kwargs={"countdown": 5})
+    @task(app, "shop.tasks.flaky", autoretry_for=(OSError,), retry_kwargs={"countdown": 5})
     def flaky(kind: str) -> None:
         raise {"os": OSError, "value": ValueError}[kind]("no")
 
-    @app.task(
-        name="shop.tasks.bound",
-        shared=False,
+    @task(
+        app,
+        "shop.tasks.bound",
         bind=True,
         autoretry_for=(OSError,),
         retry_backoff=3,
@@ -189,7 +199,7 @@ def test_a_task_that_retries_by_itself_does_so_by_the_flow(app: Celery) -> None:
 def test_a_task_that_ignores_or_rejects_has_failed_for_good(
     app: Celery, raised: Exception, message: str
 ) -> None:
-    @app.task(name="shop.tasks.refuse", shared=False)
+    @task(app, "shop.tasks.refuse")
     def refuse() -> None:
         raise raised
 
@@ -197,7 +207,7 @@ def test_a_task_that_ignores_or_rejects_has_failed_for_good(
 
 
 def test_a_task_cannot_replace_itself_and_its_states_go_nowhere(app: Celery) -> None:
-    @app.task(name="shop.tasks.replace", shared=False, bind=True)
+    @task(app, "shop.tasks.replace", bind=True)
     def replace(self: Any) -> None:  # noqa: ANN401
         self.update_state(state="PROGRESS", meta={"done": 1})
         self.replace(self.s())
@@ -217,7 +227,7 @@ def test_a_base_class_with_a_call_of_its_own_is_respected(app: Celery) -> None:
         def __call__(self, *args: object, **kwargs: object) -> object:
             return f"{self.run(*args, **kwargs)}!"
 
-    @app.task(name="shop.tasks.hello", shared=False, base=Loud)
+    @task(app, "shop.tasks.hello", base=Loud)
     def hello(who: str) -> str:
         return f"hello {who}"
 
@@ -225,7 +235,7 @@ def test_a_base_class_with_a_call_of_its_own_is_respected(app: Celery) -> None:
 
 
 def test_allowed_tasks_are_found_by_name_once(app: Celery) -> None:
-    @app.task(name="shop.tasks.add", shared=False)
+    @task(app, "shop.tasks.add")
     def add(x: int) -> int:
         return x
 
@@ -238,7 +248,7 @@ def test_allowed_tasks_are_found_by_name_once(app: Celery) -> None:
 
 
 def test_names_that_are_not_tasks_are_refused_with_the_nearest_one(app: Celery) -> None:
-    @app.task(name="shop.tasks.send_mail", shared=False)
+    @task(app, "shop.tasks.send_mail")
     def send_mail() -> None: ...
 
     with pytest.raises(InvalidSettings) as refused:
@@ -269,13 +279,13 @@ def test_modules_that_the_app_includes_are_imported_for_their_tasks(tmp_path: An
 
 
 def test_a_flow_calls_a_task_by_its_dotted_name_and_tries_it_again_when_it_asks(app: Celery) -> None:
-    @app.task(name="shop.tasks.charge", shared=False, bind=True, max_retries=0)
+    @task(app, "shop.tasks.charge", bind=True, max_retries=0)
     def charge(self: Any, order: str) -> object:  # noqa: ANN401
         if self.request.retries < 2:
             raise self.retry(countdown=5, exc=OSError("the bank is away"))
         return {"order": order, "retries": self.request.retries}
 
-    flow = {
+    flow: Json = {
         "name": "pay",
         "start": "charge",
         "steps": {

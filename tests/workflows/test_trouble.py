@@ -25,6 +25,9 @@ from wfcelery.tools import Registry
 from wfcelery.workflows import Run, Workflows
 
 NOBODY = "0" * 26
+TOO_SHORT = (
+    "setting secret_key: has 5 characters, at least 16 are needed; `wfcelery keys --new` prints a good one"
+)
 
 
 def facade(broker_url: str, database_url: str | None, **more: Any) -> Workflows:  # noqa: ANN401
@@ -116,7 +119,7 @@ def test_a_reader_makes_no_database(broker_url: str, tmp_path: Path) -> None:
         ),
         (
             {"secret_key": "short"},
-            "setting secret_key: has 5 characters, at least 16 are needed; `wfcelery keys --new` prints a good one",
+            TOO_SHORT,
         ),
     ],
 )

@@ -248,9 +248,9 @@ def test_of_many_starts_those_that_are_refused_are_told(workflows: Workflows) ->
         ("echo", "starts[0]: must be a map with `flow` and what else `start` takes, or (flow, input)"),
         ({"flow": "echo", "on_conflict": "no"}, 'on_conflict: must be "return" or "error", not \'no\''),
         (
-            {"flow": "echo", "at": dt.datetime(2030, 1, 1)},
+            {"flow": "echo", "at": dt.datetime(2030, 1, 1)},  # noqa: DTZ001 - that is the point
             "at: has no time zone; write datetime(..., tzinfo=UTC)",
-        ),  # noqa: DTZ001
+        ),
         ({"flow": "echo", "at": 5}, "at: must be a datetime with a time zone, not int"),
         ({"flow": ""}, "flow: must be the name of a flow, a document, or the path of one"),
         ({"flow": "echo", "input": {"x": {1}}}, "input.x: is of type set, which is not JSON"),
@@ -258,8 +258,8 @@ def test_of_many_starts_those_that_are_refused_are_told(workflows: Workflows) ->
 )
 def test_a_start_that_cannot_be_understood_is_refused_before_it_is_sent(
     sqlite_url: str,
-    given: Any,
-    message: str,  # noqa: ANN401
+    given: Any,  # noqa: ANN401
+    message: str,
 ) -> None:
     nobody = Workflows(None, sqlite_url, broker_url="redis://127.0.0.1:1", secret_key=SECRET, user="ann")
     Path(sqlite_url.removeprefix("sqlite:///")).parent.mkdir(exist_ok=True)
