@@ -65,6 +65,11 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
         except InvalidInput:
             return None
 
+    def on_accepted(self, pid: int, time_accepted: float) -> None:
+        """Take note that the pool has begun with it."""
+        super().on_accepted(pid, time_accepted)
+        roles.worker().accepted(self.id)
+
     def on_timeout(self, soft: bool, timeout: float) -> None:  # noqa: FBT001 - celery's signature
         """Report a tool that did not end when its time was over; its process is killed."""
         super().on_timeout(soft, timeout)

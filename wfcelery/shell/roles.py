@@ -11,7 +11,7 @@ from celery.signals import worker_process_init, worker_process_shutdown, worker_
 
 from wfcelery import settings
 from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
-from wfcelery.errors import InvalidSettings, WfceleryError
+from wfcelery.errors import InvalidSettings
 from wfcelery.shell import guard
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class RoleStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery ships no
             _Process.worker.leave()
 
 
-class TickStep(bootsteps.StartStopStep):  # type: ignore[misc] # same
-    """Lets the executor tick by itself, from each time the broker is connected."""
+class ConnectedStep(bootsteps.StartStopStep):  # type: ignore[misc] # same
+    """Tells the role whenever the broker is connected: an executor ticks by itself from then on."""
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
 
@@ -105,6 +105,8 @@ class TickStep(bootsteps.StartStopStep):  # type: ignore[misc] # same
         if role is not None:
             parent.timer.call_after(0, role.begin)
             parent.timer.call_repeatedly(TICK_S, role.tick)
+        if _Process.worker is not None:
+            _Process.worker.connected()
 
     def stop(self, parent: Consumer) -> None:
         """Nothing to do: the consumer clears its timer."""
@@ -134,4 +136,4 @@ def _settings() -> settings.Settings:
     return settings.load({}, os.environ, Path.cwd())
 
 
-__all__ = ["RoleStep", "TickStep", "WfceleryError", "bench", "executor", "worker"]
+__all__ = ["ConnectedStep", "RoleStep", "bench", "executor", "worker"]

@@ -37,7 +37,7 @@ def install(app: Celery) -> None:
     app.task(step, name=STEP_TASK, throws=(StepFailure,), bind=True, **receiving, **_OPTIONS)
     app.task(marker, name=MARKER_TASK, Strategy="wfcelery.shell.receiving:marker_strategy", **_OPTIONS)
     app.steps["worker"].add(roles.RoleStep)
-    app.steps["consumer"].add(roles.TickStep)
+    app.steps["consumer"].add(roles.ConnectedStep)
 
 
 def doorbell() -> None:

@@ -19,7 +19,7 @@ from wfcelery.broker.client import connect, key_prefix
 from wfcelery.broker.names import Names
 from wfcelery.broker.sender import Sender
 from wfcelery.core.messages import Report, StepFailed, StepReturned, Trace
-from wfcelery.core.state import Error
+from wfcelery.core.state import Error, StepRef
 from wfcelery.errors import InvalidInput, InvalidSettings, NotReachable
 from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.messages import Holding
@@ -61,6 +61,7 @@ class WorkerRole:
         self._sender = self._connect()
         self._outbox = self._make_outbox(self._sender)
         self._seen: OrderedDict[str, None] = OrderedDict()
+        self._waiting: dict[str, StepRef] = {}
         self._stopped: OrderedDict[str, None] = OrderedDict()
         self._overdue: set[str] = set()
         self._newest_stop = 0
@@ -105,7 +106,17 @@ class WorkerRole:
         if name in self._stopped:
             self._report_stopped(name)
             return False
+        self._waiting[name] = ref
         return True
+
+    def accepted(self, name: str) -> None:
+        """Take note that the pool has begun with a step."""
+        self._waiting.pop(name, None)
+
+    def connected(self) -> None:
+        """Hand back what waited for the pool when the broker was lost: Celery has forgotten it."""
+        if self._pool == PREFORK:
+            self._hand_back("its worker lost the broker")
 
     def pass_marker(self, payload: object) -> None:
         """Put a marker into the mailbox as it came: only the executor can read it, and knows its own."""
@@ -126,15 +137,18 @@ class WorkerRole:
     def close(self) -> None:
         """Hand back what was never begun, and say goodbye."""
         self._closed.set()
-        for request in _requests(celery_state.reserved_requests):
-            ref = request.ref
-            if ref is not None and request.time_start is None:
-                self._outbox.push(StepReturned(ref, "its worker was stopped", self.name))
+        self._hand_back("its worker was stopped")
         self._outbox.close(CLOSING_S)
         if self._bench is not None and self._pool != PREFORK:
             self._bench.close()
         with contextlib.suppress(NotReachable):
             self._hold()
+
+    def _hand_back(self, reason: str) -> None:
+        for name, ref in list(self._waiting.items()):
+            self._waiting.pop(name, None)
+            self._seen.pop(name, None)
+            self._outbox.push(StepReturned(ref, reason, self.name))
 
     # -- the thread that keeps in touch
 
@@ -154,23 +168,21 @@ class WorkerRole:
                 continue
 
     def _hold(self) -> None:
-        reserved, active = [], []
-        running = {id(request) for request in _requests(celery_state.active_requests)}
-        for request in _requests(celery_state.reserved_requests):
-            if request.ref is None:
-                continue
-            if id(request) in running:
-                active.append((request.ref, round(request.time_start or time.time(), 3)))
-            else:
-                reserved.append(request.ref)
+        reserved = tuple(self._waiting.values())
+        # Read after those that wait: one that begins in between is named twice rather than not at all.
+        active = tuple(
+            (request.ref, round(request.time_start or time.time(), 3))
+            for request in _requests(celery_state.active_requests)
+            if request.ref is not None
+        )
         holding = Holding(
             worker=self.name,
             boot_id=self._boot_id,
             at=round(time.time(), 3),
             queues=self._queues,
             pool=self._pool,
-            reserved=tuple(reserved),
-            active=tuple(active),
+            reserved=reserved,
+            active=active,
             unsent=self._outbox.unsent,
             leaving=self._closed.is_set(),
         )
@@ -184,11 +196,10 @@ class WorkerRole:
             self._stopped[name] = None
         while len(self._stopped) > MOST_SEEN:
             self._stopped.popitem(last=False)
-        wanted = set(names)
-        for request in _requests(celery_state.reserved_requests):
-            if request.id in wanted and request.time_start is None:
+        for name in names:
+            if name in self._waiting:
                 # Celery drops it when its turn comes, and says so to `_revoked`.
-                celery_state.revoked.add(request.id)
+                celery_state.revoked.add(name)
         if self._bench is not None and self._pool != PREFORK:
             for name in names:
                 self._bench.stop(name)
@@ -213,6 +224,7 @@ class WorkerRole:
         name = str(getattr(request, "id", ""))
         if terminated or getattr(request, "ref", None) is None:
             return
+        self._waiting.pop(name, None)
         self._report_stopped(name)
 
     def _report_stopped(self, name: str) -> None:
