@@ -275,6 +275,18 @@ def test_a_step_sent_again_before_its_marker_came_back_waits_for_a_later_one() -
     assert watch.judge(8.0) == [gone(B)]
 
 
+def test_a_step_sent_again_waits_in_its_queue_though_the_holder_of_an_earlier_copy_comes_and_goes() -> None:
+    watch = watching(A)
+    watch.hear(says(reserved=[A]), 1.0)
+    assert watch.judge(31.0) == [silent(A)]
+    watch.sent(out(A), 31.0)
+    watch.hear(says(reserved=[A]), 32.0)
+    assert watch.judge(1_000.0) == []
+    passed(watch, 1_000.0)
+    assert watch.judge(1_029.9) == []
+    assert watch.judge(1_030.0) == [silent(A)]
+
+
 def test_an_ended_step_is_never_judged() -> None:
     watch = watching(A, B)
     watch.hear(says(reserved=[A]), 1.0)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 from typing import TypeAlias
 
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+import pytest
 
 from tests.executor.watch_words import ref
 from wfcelery.core.state import StepRef
@@ -16,9 +15,9 @@ from wfcelery.executor.watch import Marker, Watch
 
 LEASE_S = 30
 ROUND_S = 5
-SPEAKS_EVERY_S = 3
 LINES = [("steps", 0), ("steps", 5), ("gpu", 0)]
 NAMES = ["w1", "w2", "w3"]
+SEEDS = 60
 
 Line: TypeAlias = tuple[str, int]
 
@@ -50,9 +49,9 @@ class Process:
         )
 
 
-class World(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
+class World:
+    def __init__(self, speaks_every_s: int) -> None:
+        self.speaks_every_s = speaks_every_s
         self.now = 0.0
         self.serial = 0
         self.epoch = 1
@@ -68,15 +67,10 @@ class World(RuleBasedStateMachine):
 
     # -- what the system does by itself
 
-    @rule(seconds=st.integers(1, 12))
-    def time_passes(self, seconds: int) -> None:
-        for _ in range(seconds):
-            self.second()
-
     def second(self) -> None:
         self.now += 1
         for process in self.workers.values():
-            if not process.paused and (self.now + process.boot) % SPEAKS_EVERY_S == 0:
+            if not process.paused and (self.now + process.boot) % self.speaks_every_s == 0:
                 self.speak(process)
         self.executor_turns()
 
@@ -112,11 +106,20 @@ class World(RuleBasedStateMachine):
 
     def may_be_judged(self, step: StepRef) -> None:
         assert step in self.line_of
-        for line, queue in self.queues.items():
-            assert step not in queue, f"{step} waits in {line}"
+        assert step not in self.queued()
         for process in self.workers.values():
             if not process.silent:
                 assert step not in process.steps, f"{process.name} has {step}"
+
+    def queued(self) -> set[StepRef]:
+        return {one for queue in self.queues.values() for one in queue if isinstance(one, StepRef)}
+
+    def named(self) -> set[StepRef]:
+        """Give the steps that a worker has, or that anybody still believes one to have."""
+        told = [message for message in self.mailbox if isinstance(message, Holding)]
+        told += [process.says() for process in self.workers.values()]
+        held = {one for holding in told for one in (*holding.reserved, *dict(holding.active))}
+        return held | set(self.begun)
 
     def send(self, step: StepRef, line: Line) -> None:
         self.begun.pop(step, None)
@@ -126,13 +129,11 @@ class World(RuleBasedStateMachine):
 
     # -- work
 
-    @rule(line=st.sampled_from(LINES), number=st.integers(1, 4))
     def steps_become_ready(self, line: Line, number: int) -> None:
         for _ in range(number):
             self.serial += 1
             self.send(ref(str(self.serial)), line)
 
-    @rule(name=st.sampled_from(NAMES), line=st.sampled_from(LINES), number=st.integers(1, 5))
     def a_worker_takes(self, name: str, line: Line, number: int) -> None:
         process = self.workers.get(name)
         if process is not None and not process.paused:
@@ -146,8 +147,7 @@ class World(RuleBasedStateMachine):
             elif one not in process.steps:
                 process.steps.append(one)
 
-    @rule(name=st.sampled_from(NAMES), pushed=st.booleans())
-    def a_worker_finishes(self, name: str, pushed: bool) -> None:
+    def a_worker_finishes(self, name: str, *, pushed: bool) -> None:
         process = self.workers.get(name)
         if process is not None and not process.paused and process.steps:
             step = process.steps.pop(0)
@@ -157,17 +157,14 @@ class World(RuleBasedStateMachine):
 
     # -- workers come and go
 
-    @rule(name=st.sampled_from(NAMES))
     def a_worker_starts_or_is_replaced(self, name: str) -> None:
         self.serial += 1
         self.workers[name] = Process(name, self.serial)
         self.speak(self.workers[name])
 
-    @rule(name=st.sampled_from(NAMES))
     def a_worker_is_killed(self, name: str) -> None:
         self.workers.pop(name, None)
 
-    @rule(name=st.sampled_from(NAMES))
     def a_worker_leaves(self, name: str) -> None:
         process = self.workers.get(name)
         if process is not None and not process.paused:
@@ -176,7 +173,6 @@ class World(RuleBasedStateMachine):
             self.speak(process, leaving=True)
             del self.workers[name]
 
-    @rule(name=st.sampled_from(NAMES))
     def a_worker_is_paused_or_continues(self, name: str) -> None:
         process = self.workers.get(name)
         if process is not None:
@@ -185,21 +181,21 @@ class World(RuleBasedStateMachine):
 
     # -- trouble
 
-    @precondition(lambda self: self.now - self.flushed_at > 2 * SPEAKS_EVERY_S)
-    @rule()
     def the_broker_is_flushed(self) -> None:
+        if self.now - self.flushed_at <= 2 * self.speaks_every_s:
+            return  # A worker that has never been heard, and whose first two words are lost, is unknown.
         self.flushed_at, self.flushed = self.now, True
         self.mailbox.clear()
         for queue in self.queues.values():
             queue.clear()
 
-    @rule(line=st.sampled_from(LINES), place=st.integers(0, 5))
     def the_broker_loses_a_message(self, line: Line, place: int) -> None:
         if place < len(self.queues[line]):
             del self.queues[line][place]
 
-    @rule(line=st.sampled_from(LINES), unpublished=st.integers(0, 3))
     def another_executor_takes_over(self, line: Line, unpublished: int) -> None:
+        if self.queued() & self.named():
+            return  # That a step was sent again, while somebody has an earlier copy, is in no table.
         for _ in range(unpublished):
             self.serial += 1
             self.line_of[ref(str(self.serial))] = line
@@ -214,11 +210,11 @@ class World(RuleBasedStateMachine):
 
     # -- in the end
 
-    def teardown(self) -> None:
-        """Once a worker consumes every queue, every step is in somebody's hands within the time promised."""
+    def settle(self) -> None:
+        """Let a worker consume every queue: within the time promised every step is in somebody's hands."""
         self.a_worker_starts_or_is_replaced("eager")
-        lost_marker_s = max(self.now / 3, 2.0)
-        for _ in range(int(LEASE_S + ROUND_S + SPEAKS_EVERY_S + min(lost_marker_s, 60.0)) + 3):
+        lost_marker_s = min(max(self.now / 3, 2.0), 60.0)
+        for _ in range(int(LEASE_S + ROUND_S + self.speaks_every_s + lost_marker_s) + 3):
             for line in LINES:
                 self.take(self.workers["eager"], line, 1_000)
             self.second()
@@ -229,5 +225,40 @@ class World(RuleBasedStateMachine):
         assert [step for step in self.line_of if step not in held | done] == []
 
 
-TestWorld = World.TestCase
-TestWorld.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_somebody_has_is_never_lost_and_what_nobody_has_is_found_in_time(seed: int) -> None:
+    dice = Random(seed)  # noqa: S311
+    world = World(dice.choice([3, 8]))
+    load, pace, trouble = dice.choice([0.1, 0.5]), dice.choice([0.2, 0.5, 0.9]), dice.choice([0.01, 0.05])
+    for _ in range(400):
+        line, name = dice.choice(LINES), dice.choice(NAMES)
+        if dice.random() < load:
+            world.steps_become_ready(line, dice.randint(1, 3))
+        if dice.random() < pace:
+            world.a_worker_takes(name, line, dice.randint(1, 3))
+        if dice.random() < pace:
+            world.a_worker_finishes(name, pushed=dice.random() < 0.8)
+        if name not in world.workers and dice.random() < 0.2:
+            world.a_worker_starts_or_is_replaced(name)
+        if dice.random() < trouble:
+            make_trouble(world, dice, name, line)
+        world.second()
+    world.settle()
+
+
+def make_trouble(world: World, dice: Random, name: str, line: Line) -> None:
+    match dice.randrange(8):
+        case 0:
+            world.a_worker_starts_or_is_replaced(name)
+        case 1:
+            world.a_worker_is_killed(name)
+        case 2:
+            world.a_worker_leaves(name)
+        case 3 | 4:
+            world.a_worker_is_paused_or_continues(name)
+        case 5:
+            world.the_broker_is_flushed()
+        case 6:
+            world.the_broker_loses_a_message(line, dice.randint(0, 5))
+        case _:
+            world.another_executor_takes_over(line, dice.randint(0, 3))

@@ -3,7 +3,9 @@
 A step waits in its queue until a marker that was sent after it has come back, or until a worker names it: so
 long it is never lost. Then somebody must have it. If nobody ever named it, it is lost once every living
 worker has spoken since the marker came back, and a round has passed. If somebody named it, it is lost after a
-lease in which nobody did, counted from the marker if that came back later.
+lease in which nobody did, counted from the marker if that came back later. Of a step that was sent again a
+worker may hold an earlier copy: that one is named does not say that the last one has left the queue, and only
+its marker does.
 
 All moments are watch time (`WatchClock`): it stands still while the broker is silent, so that nobody gets
 older by a silence that is not his own. Nothing here knows a clock, a broker or a database.
@@ -96,13 +98,15 @@ class Watch:
         self._lines = Lines(epoch, mark_after_s)
         self._living = Living(lease_s)
         self._cases: dict[StepRef, _Case] = {}
+        self._again: set[StepRef] = set()  # sent more than once, and no marker has passed the last copy
         self._now = 0.0
 
     def sent(self, steps: Iterable[tuple[StepRef, str, int]], now: float) -> None:
         """Take note of steps that were handed over just now, with queue and priority; each is as new."""
         self._now = now
         for ref, queue, priority in steps:
-            self._cases.pop(ref, None)
+            if self._cases.pop(ref, None) is not None or ref in self._lines:
+                self._again.add(ref)
             self._lines.add(ref, queue, priority, now)
 
     def found(self, steps: Iterable[tuple[StepRef, str, int]], now: float) -> None:
@@ -127,6 +131,7 @@ class Watch:
         """Stop watching a step."""
         self._cases.pop(ref, None)
         self._lines.drop(ref)
+        self._again.discard(ref)
 
     def begun(self, told: StepBegun, now: float) -> None:
         """Take in a worker's own word that it calls a tool, before any holding names the step."""
@@ -162,7 +167,7 @@ class Watch:
         round_since = self._living.round_since()
         lost = []
         for ref, case in self._cases.items():
-            if self._is_lost(case, now, round_since):
+            if self._is_lost(case, now, round_since) and ref not in self._again:
                 case.judged = now
                 lost.append(StepLost(ref, case.counted, case.begun, self._reason(case), case.worker))
         return lost
@@ -211,6 +216,7 @@ class Watch:
         if seen.worker is not None:
             # A worker that took a marker may have taken steps, and has a lease's time to name them.
             self._living.expect(seen.worker, None, now)
+        self._again.difference_update(passed)
         for ref in passed:
             self._case(ref).passed = now
 
