@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -98,9 +101,18 @@ def test_a_line_without_end_is_cut() -> None:
 # --------------------------------------------------------------------------------------------- guard
 
 
+@contextmanager
+def waiting_for(*processes: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Bury our own children when they end: the guard looks until they are gone."""
+    with ThreadPoolExecutor() as pool:
+        for each in processes:
+            pool.submit(each.wait)
+        yield
+
+
 def test_a_guard_that_was_killed_is_replaced_and_knows_what_the_first_knew(tmp_path: Path) -> None:
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    with folder.locked(tmp_path) as lock:
+    with folder.locked(tmp_path) as lock, waiting_for(sleeper):
         guard = Guard(lock)
         guard.watch(sleeper.pid)
         guard._process.kill()
@@ -112,7 +124,7 @@ def test_a_guard_that_was_killed_is_replaced_and_knows_what_the_first_knew(tmp_p
 
 def test_a_guard_that_died_unseen_is_replaced_by_the_next_word_to_it(tmp_path: Path) -> None:
     first, second = (subprocess.Popen(["sleep", "600"], start_new_session=True) for _ in range(2))
-    with folder.locked(tmp_path) as lock:
+    with folder.locked(tmp_path) as lock, waiting_for(first, second):
         guard = Guard(lock)
         guard.watch(first.pid)
         guard._process.kill()
@@ -254,7 +266,7 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
 def test_flower_listens_on_this_machine_only_and_its_password_is_in_no_command() -> None:
     program = flower.program(SETTINGS, 5555, flower.Credentials("w", "hush"), ENVIRON)
     assert program.command[1:] == (
-        *("-m", "celery", "-A", "wfcelery.shell.celery_app", "flower"),
+        *("-m", "wfcelery.shell.supervisor.flower"),
         *("--address=127.0.0.1", "--port=5555"),
     )
     assert program.environ == {

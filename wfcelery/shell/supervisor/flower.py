@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import secrets
 import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from wfcelery.errors import NotReachable
-from wfcelery.settings import Settings
+from wfcelery.settings import Settings, load
 from wfcelery.shell.supervisor.process import Program
 from wfcelery.shell.supervisor.system import without_settings
 
@@ -50,8 +52,25 @@ def flower_command(
     settings: Settings, port: int, credentials: Credentials
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Give the command that starts Flower on our Celery app, and what it is told by its environment."""
-    app = ("-m", "celery", "-A", "wfcelery.shell.celery_app")
-    command = (sys.executable, *app, "flower", f"--address={HOST}", f"--port={port}")
+    command = (
+        sys.executable,
+        "-m",
+        "wfcelery.shell.supervisor.flower",
+        f"--address={HOST}",
+        f"--port={port}",
+    )
     # Not in the command: everybody on this machine can read that.
     secret = {"FLOWER_BASIC_AUTH": f"{credentials.user}:{credentials.password}"}
     return command, {"PYTHONUNBUFFERED": "1", "WFCELERY_BROKER_URL": settings.broker_url or "", **secret}
+
+
+def main() -> None:
+    """Be Flower: `celery flower` with our app, which is made from the settings."""
+    from wfcelery.shell.celery_app import make_app  # noqa: PLC0415 - the supervisor loads no Celery
+
+    app = make_app(load({}, os.environ, Path.cwd(), system=False))
+    app.start(["flower", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
