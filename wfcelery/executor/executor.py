@@ -33,7 +33,7 @@ from wfcelery.executor.messages import (
     text_of,
 )
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
-from wfcelery.store import commands, dead_letters, signals, steps
+from wfcelery.store import commands, dead_letters, signals, steps, workers
 from wfcelery.store.changes import RunChange
 from wfcelery.store.database import Database
 from wfcelery.store.lease import Lease
@@ -46,6 +46,7 @@ CACHED_RUNS: Final = 2_048
 NEVER: Final = float("inf")
 TIDY_EVERY_S: Final = 3_600.0
 ANSWERS_KEPT_S: Final = 7 * 86_400.0
+WORKERS_KEPT_S: Final = 86_400.0
 LETTERS_KEPT_S: Final = 30 * 86_400.0
 MARK_WITHIN_S: Final = 1.0
 """How long the tables may say `ready` of a step that was handed over, while there is other work to do."""
@@ -229,6 +230,7 @@ class Executor:
         commands.forget(conn, now - ANSWERS_KEPT_S)
         dead_letters.forget(conn, now - LETTERS_KEPT_S)
         signals.expire(conn, now, used_before=now - ANSWERS_KEPT_S)
+        workers.forget(conn, now - WORKERS_KEPT_S)
 
     def _fire(self, conn: Connection, batch: Batch, now: float) -> bool:
         """Let due timers act, after the messages that came before them; tell whether more are due."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 WITH_A_WORKER: Final = frozenset({StepStatus.READY, StepStatus.RUNNING})
 MOST_STEPS: Final = 1_000_000
-WORKERS_KEPT_S: Final = 86_400.0
 
 
 class Lookout:
@@ -84,13 +83,9 @@ class Lookout:
             self._post.mark(markers)
         return self._watch.judge(self._now)
 
-    def silence(self) -> None:
-        """The broker was not heard: nobody gets older."""
-        self._now = self._clock.tick(time.monotonic(), heard=False)
-
 
 def write_workers(conn: Connection, signs: Iterable[Sign], now: float) -> None:
     """Write down who is alive, for people."""
-    holdings = {sign.worker: sign for sign in signs if isinstance(sign, Holding)}
+    holdings = [sign for sign in signs if isinstance(sign, Holding)]
     if holdings:
-        workers.put(conn, list(holdings.values()), now)
+        workers.put(conn, holdings, now)

@@ -114,9 +114,11 @@ class WorkerRole:
         self._waiting.pop(name, None)
 
     def connected(self) -> None:
-        """Hand back what waited for the pool when the broker was lost: Celery has forgotten it."""
+        """Say who is here; hand back what waited for the pool when the broker was lost: Celery forgot it."""
         if self._pool == PREFORK:
             self._hand_back("its worker lost the broker")
+        with contextlib.suppress(NotReachable):
+            self._hold()
 
     def pass_marker(self, payload: object) -> None:
         """Put a marker into the mailbox as it came: only the executor can read it, and knows its own."""
