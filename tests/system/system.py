@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +125,20 @@ class System:
             assert popen.poll() is None, process.said()
         return process
 
+    def ready(self, *processes: Process, word: str = "ready.") -> None:
+        """Wait for processes that were spawned without waiting: so they start beside each other."""
+        for process in processes:
+            self.until(
+                lambda p=process: word in p.said() or p.popen.poll() is not None, f"{process.role} {word}"
+            )  # type: ignore[misc]
+            assert process.popen.poll() is None, process.said()
+
+    def pair(self, **options: int) -> tuple[Process, Process]:
+        """An executor and a worker."""
+        both = self.executor(ready=None), self.worker(ready=None, **options)  # type: ignore[arg-type]
+        self.ready(*both)
+        return both
+
     def executor(self, *, ready: str | None = "ready.", **environment: str) -> Process:
         return self.spawn("executor", ready=ready, **environment)
 
@@ -201,6 +216,33 @@ class System:
     def count_events(self, kind: str) -> int:
         rows = self.query(f"SELECT count(*) FROM workflow_events WHERE type = '{kind}'")  # noqa: S608
         return int(str(rows[0][0])) if rows else 0
+
+    # -- what must hold whatever happened
+
+    def unexplained(self) -> dict[tuple[str, str, int, int], int]:
+        """The attempts that were begun more often than there is a recorded reason for."""
+        rows = self.query(
+            "SELECT workflow_id, step, item, attempt, count(*) FROM workflow_events "
+            "WHERE type IN ('step_resent', 'step_returned') GROUP BY workflow_id, step, item, attempt"
+        )
+        reasons = {
+            (str(row[0]), str(row[1]), int(str(row[2])), int(str(row[3]))): int(str(row[4])) for row in rows
+        }
+        repeated = self.ledger.repeated()
+        return {key: count for key, count in repeated.items() if count > 1 + reasons.get(key, 0)}
+
+    def out(self) -> int:
+        """How many steps are with workers, or on their way."""
+        rows = self.query("SELECT count(*) FROM workflow_steps WHERE status IN ('ready', 'running')")
+        return int(str(rows[0][0])) if rows else 0
+
+    def joins(self, step: str) -> Counter[str]:
+        """How often the join of this name was made ready in each run."""
+        rows = self.query(
+            "SELECT workflow_id, count(*) FROM workflow_events "  # noqa: S608
+            f"WHERE type = 'step_ready' AND attempt = 1 AND step = '{step}' GROUP BY workflow_id"
+        )
+        return Counter({str(row[0]): int(str(row[1])) for row in rows})
 
     # -- waiting
 
