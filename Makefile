@@ -41,7 +41,7 @@ clean: ## remove what make built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.core: $(INSTALL_FROM)
-	@.ci/install .
+	@.ci/install '.[embedded]'
 	@touch $@
 
 .venv/.everything: $(INSTALL_FROM)

@@ -137,8 +137,11 @@ class ExecutorRole:
             self._executor.run_once(lost if drained else ())
 
     def close(self) -> None:
-        """Let the next one take over."""
+        """Take in what is left in the mailbox, and let the next one take over."""
         if self._lease is not None:
+            with _Troubles(self):
+                self._drain()
+                self._executor.run_once()
             try:
                 self._lease.release()
             except (NotReachable, LostLease):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging
 
 from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
@@ -51,7 +53,9 @@ def run_beat(settings: Settings, *, schedule: Path | None = None, loglevel: str 
     where = schedule or Path(".wfcelery") / "beat-schedule"
     where.parent.mkdir(parents=True, exist_ok=True)
     return _code_of(
-        lambda: app.start(["beat", "--schedule", str(where), "--pidfile", "", "--loglevel", loglevel])
+        lambda: app.start(
+            ["--quiet", "beat", "--schedule", str(where), "--pidfile", "", "--loglevel", loglevel]
+        )
     )
 
 
@@ -62,7 +66,7 @@ def _run_worker(
     app = make_app(settings)
     hostname = name or f"{role}-{os.getpid()}@{socket.gethostname()}"
     argv = ["worker", *options, "--hostname", hostname, "--without-gossip", "--without-mingle"]
-    return _code_of(lambda: app.worker_main([*argv, "--loglevel", loglevel]))
+    return _code_of(lambda: app.worker_main(["--quiet", *argv, "--loglevel", loglevel]))
 
 
 def _code_of(run: Callable[[], object]) -> int:
@@ -84,3 +88,7 @@ def _log(level: str) -> None:
 
     setup_logging.connect(configure, weak=False)
     configure()
+    # Celery says this in eight lines, each time.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    if os.geteuid() == 0:
+        logging.getLogger("wfcelery").warning("running as root; a user of its own would be safer")

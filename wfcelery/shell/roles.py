@@ -133,7 +133,9 @@ def _end(**_kwargs: object) -> None:
 
 
 def _settings() -> settings.Settings:
-    return settings.load({}, os.environ, Path.cwd())
+    # A worker that was given its own key shall not find the secret in the folder that it happens to run in.
+    has_own_key = bool(os.environ.get("WFCELERY_WORKER_KEY"))
+    return settings.load({}, os.environ, Path.cwd(), system=not has_own_key)
 
 
 __all__ = ["ConnectedStep", "RoleStep", "bench", "executor", "worker"]
