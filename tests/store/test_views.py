@@ -153,3 +153,22 @@ def test_definitions_are_listed_by_name(book: Book) -> None:
         for each, name in zip(newest[::-1], ("a", "b"), strict=True)
     ]
     assert book.now == NOW
+
+
+def test_runs_are_listed_by_several_statuses_and_since_when(book: Book) -> None:
+    first = book.start(CHAIN)
+    book.now += 100
+    second = book.start(GATE)
+    book.now += 100
+    third = book.start(GATE)
+    book.tell(third, Cancel("c1", third, ANN))
+    with book.database.reading() as conn:
+
+        def ids(**wanted: object) -> list[object]:
+            return [run["id"] for run in views.runs(conn, **wanted)]  # type: ignore[arg-type]
+
+        assert ids(status=("running", "cancelled")) == [third, first]
+        assert ids(status="paused") == [second]
+        assert ids(status=()) == [third, second, first]
+        assert ids(since=NOW + 100) == [third, second]
+        assert ids(since=NOW + 300) == []
