@@ -35,3 +35,12 @@ def diamond(seconds: float = 0.0) -> Json:
             "bottom": {"tool": "act", "done": True},
         },
     }
+
+
+def after_hold() -> Json:
+    """A step that ends when the test lets it, and one after it."""
+    steps: dict[str, Json] = {
+        "held": {"tool": "hold", "next": "after"},
+        "after": {"tool": "act", "done": True},
+    }
+    return {"name": "after-hold", "start": "held", "steps": steps}

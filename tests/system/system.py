@@ -21,6 +21,8 @@ from tests.proof import problems
 from tests.services import places, valkey
 from tests.system.ledger import LEDGER, Ledger
 from wfcelery import Workflows
+from wfcelery.broker.names import Names
+from wfcelery.broker.sender import Sender
 from wfcelery.core.values import Json
 from wfcelery.wire.keys import worker_keys
 
@@ -165,6 +167,16 @@ class System:
     def flush(self) -> None:
         with self.redis() as client:
             client.flushall()
+
+    def push(self, *payloads: bytes) -> None:
+        """Put into the mailbox whatever this is, as anybody could who reaches the broker."""
+        with self.redis() as client:
+            Sender(client, Names()).push(payloads)
+
+    def cut_connections(self) -> int:
+        """Drop the connections of everybody else; tell how many there were."""
+        with self.redis() as client:
+            return int(client.client_kill_filter(_type="normal", skipme=True))
 
     def stop_broker(self) -> None:
         self.broker.process.kill()
