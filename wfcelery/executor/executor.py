@@ -204,6 +204,8 @@ class Executor:
                 write_workers(conn, signs, now)
             found = steps.next_due(conn, self._only) if timers else None
         self._unmarked = batch.unmarked
+        if not self._unmarked:
+            self._marks_due = NEVER
         self._remember(batch)
         if timers:
             soonest = now + MARK_WITHIN_S if self._unwritable else now
@@ -254,8 +256,6 @@ class Executor:
             for each in ready:
                 self._unmarked.setdefault(each.ref.run_id, []).append(each.ref)
             self._marks_due = min(self._marks_due, batch.now + MARK_WITHIN_S)
-        if not self._unmarked:
-            self._marks_due = NEVER
         if batch.stops:
             self._dispatcher.stop(batch.stops)
 
