@@ -53,3 +53,24 @@ def test_a_killed_run_goes_on(database_url: str, tmp_path: Path) -> None:
     while said.code == 4:  # On PostgreSQL the lease of the dead runs out first; SQLite's lock went at once.
         said = process("run", "--resume", run_id, *where, cwd=tmp_path)
     assert (said.code, said.out) == (0, "2\n")
+
+
+def test_a_run_is_explained_decided_held_and_cancelled(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "order.yaml").write_text(FLOW)
+    where = ["--database", database_url]
+    waits = process("run", "order.yaml", "-i", "n:=21", "-o", "json", *where, cwd=tmp_path)
+    run_id = json.loads(waits.out)["id"]
+    why = json.loads(process("explain", run_id, "-o", "json", *where, cwd=tmp_path).out)
+    assert [each["code"] for each in why["reasons"]] == ["approval", "no-executor"]
+    assert process("watch", run_id, "--timeout", "0", *where, cwd=tmp_path).code == 6
+    assert process("pause", run_id, *where, cwd=tmp_path).code == 0
+    assert process("approve", run_id, "--user", "bob", *where, cwd=tmp_path).code == 0
+    assert process("resume", run_id, *where, cwd=tmp_path).code == 0
+    why = json.loads(process("explain", run_id, "-o", "json", *where, cwd=tmp_path).out)
+    assert [(each["code"], each["step"]) for each in why["reasons"]] == [
+        ("no-executor", None),
+        ("ready", "nap"),
+    ]
+    assert process("cancel", run_id, *where, cwd=tmp_path).out == f"✓ {run_id}  cancelled\n"
+    assert process("watch", run_id, *where, cwd=tmp_path).code == 1
+    assert process("dead-letters", *where, cwd=tmp_path).code == 0

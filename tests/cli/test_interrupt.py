@@ -78,12 +78,19 @@ def test_a_run_that_was_killed_goes_on_where_it_was(folder: Path) -> None:
 
 def test_a_database_that_somebody_else_writes_to_is_refused_with_exit_4(folder: Path) -> None:
     run = napping(folder)
-    sentence = (
-        "wfcelery: another executor is at work on this database; use it, or name another with --database\n"
+    began = process("run", "slow.yaml", "-i", "seconds:=0", cwd=folder)
+    assert (began.code, began.out, began.err) == (
+        4,
+        "",
+        "wfcelery: another executor is at work on this database; use it, or name another with --database\n",
     )
-    for command in (["run", "slow.yaml", "-i", "seconds:=0"], ["define", "slow.yaml"]):
-        said = process(*command, cwd=folder)
-        assert (said.code, said.out, said.err) == (4, "", sentence)
+    defined = process("define", "slow.yaml", cwd=folder)
+    assert (defined.code, defined.out, defined.err) == (
+        4,
+        "",
+        f"wfcelery: a flow is run here on this database, by process {run.pid}; "
+        "wait for its end, or stop it\n",
+    )
     assert len(process("ps", "-o", "ids", cwd=folder).out.split()) == 1
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=30)

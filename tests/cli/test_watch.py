@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calling import ROOT, WFCELERY, call, environment
+from tests.cli.terminal import Terminal
 
 FLOWS = ROOT / "flows"
 GATE = """
@@ -131,3 +132,17 @@ def test_runs_are_listed_since_when_and_by_several_statuses(
         2,
         "wfcelery: --since: 'lately' is no moment; write +10m or 2030-01-31T12:00Z\n",
     )
+
+
+def test_on_a_terminal_the_steps_are_redrawn_and_ctrl_c_ends_the_watching(
+    gate: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Terminal("watch", gate, cwd=here) as terminal:
+        terminal.read_until(" g  waits for approval")
+        terminal.type("\x03")
+        assert terminal.end()[:2] == (130, "")
+    with Terminal("watch", gate, cwd=here) as terminal:
+        terminal.read_until(" g  waits for approval")
+        finish(capsys, gate)
+        terminal.read_until(" completed")
+        assert terminal.end()[:2] == (0, "7\n")

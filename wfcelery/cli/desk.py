@@ -58,11 +58,20 @@ def open_desk(settings: Settings, tools: Registry | None = None) -> Iterator[Des
     with closing(open_database(settings.database_url)) as database:
         held = lease.acquire(database, f"command {os.getpid()}", ttl_s=LEASE_S, now=time.time())
         if held is None:
-            raise Refused(BUSY)
+            raise Refused(_who_is_busy(database))
         try:
             yield LocalDesk(database, held, tools or Registry.with_builtins())
         finally:
             held.release()
+
+
+def _who_is_busy(database: Database) -> str:
+    with database.reading() as conn:
+        holder = lease.holder(conn) or ""
+    if holder.startswith("in-process "):
+        process = holder.removeprefix("in-process ")
+        return f"a flow is run here on this database, by process {process}; wait for its end, or stop it"
+    return BUSY
 
 
 def links_of(settings: Settings) -> Links:
