@@ -88,8 +88,10 @@ def test_a_database_that_somebody_else_writes_to_is_refused_with_exit_4(folder: 
     assert (defined.code, defined.out, defined.err) == (
         4,
         "",
-        f"wfcelery: a flow is run here on this database, by process {run.pid}; "
-        "wait for its end, or stop it\n",
+        (
+            f"wfcelery: a flow is run here on this database, by process {run.pid}; "
+            "wait for its end, or stop it\n"
+        ),
     )
     assert len(process("ps", "-o", "ids", cwd=folder).out.split()) == 1
     run.send_signal(signal.SIGINT)
