@@ -130,7 +130,6 @@ def everything(client: redis.Redis) -> dict[str, Callable[[], object]]:
         "mailbox push": lambda: box.push(letter("a")),
         "take": lambda: box.take(1),
         "done": box.done,
-        "silence_bell": box.silence_bell,
         "nonce": box.nonce,
         "add_stops": lambda: box.add_stops(["a"]),
         "beat": lambda: pulse.beat("a", 1.0),

@@ -18,13 +18,13 @@ def calls(client: redis.Redis) -> dict[str, int]:
     return {name.removeprefix("cmdstat_"): stats["calls"] for name, stats in told.items()}
 
 
-def test_the_bell_is_rung_once_for_many_pushes_and_again_after_it_was_silenced(client: redis.Redis) -> None:
+def test_the_bell_is_rung_once_for_many_pushes_and_again_after_a_batch_was_taken(client: redis.Redis) -> None:
     sender, box = Sender(client, NAMES), mailbox(client)
     for _ in range(5):
         sender.push([b"a"])
     sender.ring()
     assert client.llen(QUEUE) == 1
-    box.silence_bell()
+    box.take(1)
     sender.push([b"b"])
     sender.push([b"c"])
     assert client.llen(QUEUE) == 2

@@ -26,12 +26,14 @@ BATCH_BYTES: Final = 8 * 2**20
 STOPS_KEPT: Final = 100_000
 STOPS_KEPT_MS: Final = 24 * 3_600 * 1_000
 
-# KEYS: epoch, inflight, mailbox. ARGV: my epoch, token, messages at most, bytes at most.
+# The bell is silenced first: whoever pushes after this rings again.
+# KEYS: epoch, inflight, mailbox, bell. ARGV: my epoch, token, messages at most, bytes at most.
 _TAKE: Final = """
 local stored = tonumber(redis.call('GET', KEYS[1]) or '0')
 local mine = tonumber(ARGV[1])
 if stored > mine then return false end
 if stored < mine then redis.call('SET', KEYS[1], ARGV[1]) end
+redis.call('DEL', KEYS[4])
 local held = redis.call('LRANGE', KEYS[2], 0, -1)
 if #held > 0 then return held end
 local bytes, batch = 0, {ARGV[2]}
@@ -109,7 +111,7 @@ class RedisMailbox:
         names = self._names
         with reaching(self._client):
             batch = self._take(
-                [names.epoch, names.inflight, names.mailbox],
+                [names.epoch, names.inflight, names.mailbox, names.bell],
                 [self._epoch, token, limit, self._batch_bytes],
             )
         if batch is None:
@@ -123,11 +125,6 @@ class RedisMailbox:
             held = self._done([self._names.epoch, self._names.inflight], [self._epoch, self._token])
         if not held:
             raise LostLease(self._epoch)
-
-    def silence_bell(self) -> None:
-        """Let the next push ring again. To be called before taking, or that push may be overlooked."""
-        with reaching(self._client):
-            self._client.delete(self._names.bell)
 
     def nonce(self) -> tuple[str, bool]:
         """Tell the mailbox's nonce, and whether it had to be made: the broker is new or was flushed."""

@@ -37,13 +37,14 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class StepDone:
-    """The tool returned."""
+    """The tool returned. `brief`: it took no time worth speaking of."""
 
     ref: StepRef
     result: Json
     event: str | None = None
     worker: str | None = None
     started_at: float | None = None
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

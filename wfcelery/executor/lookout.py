@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.core.messages import Dispatch, StepBegun, StepLost
+from wfcelery.core.messages import Dispatch, StepBegun, StepDone, StepLost
 from wfcelery.core.state import StepRef, StepStatus
 from wfcelery.executor.messages import Holding, Message, Sign
+from wfcelery.executor.packer import Packer
 from wfcelery.executor.ports import MarkerPost
 from wfcelery.executor.watch import Watch, WatchClock
 from wfcelery.store import steps, workers
@@ -30,8 +31,10 @@ MOST_STEPS: Final = 1_000_000
 class Lookout:
     """Sees what was handed over, who speaks, and what nobody has."""
 
-    def __init__(self, watch: Watch, post: MarkerPost) -> None:
+    def __init__(self, watch: Watch, post: MarkerPost, packer: Packer) -> None:
         self._watch = watch
+        self._packer = packer
+        self._brief: set[StepRef] = set()
         self._post = post
         self._clock = WatchClock()
         self._now = 0.0
@@ -52,8 +55,12 @@ class Lookout:
 
     def hear(self, signs: Iterable[Sign], messages: Iterable[Message]) -> list[StepBegun]:
         """Take in signs of life; tell of steps that are now known to have begun."""
+        self._brief.clear()
         for message in messages:
-            if isinstance(message, StepBegun):
+            if isinstance(message, StepDone):
+                if message.brief:
+                    self._brief.add(message.ref)
+            elif isinstance(message, StepBegun):
                 self._watch.begun(message, self._now)
         return [begun for sign in signs for begun in self._watch.hear(sign, self._now)]
 
@@ -61,6 +68,7 @@ class Lookout:
         """Take note that these were handed over, or that nobody knows whether they were."""
         out = [(step.ref, *self._post.place(step.queue, step.priority)) for step in steps]
         self._watch.sent(out, self._now)
+        self._packer.out = len(self._watch)
 
     def changed(self, changes: Iterable[RunChange]) -> None:
         """Stop watching what is no longer with a worker."""
@@ -70,6 +78,8 @@ class Lookout:
                 if after.fence and after.status not in WITH_A_WORKER:
                     ref = StepRef(change.after.id, after.name, after.item, after.attempt, after.fence)
                     self._watch.ended(ref)
+                    if after.tool is not None:
+                        self._packer.note(after.tool, brief=ref in self._brief)
 
     def tick(self, nonce: str) -> list[StepLost]:
         """Let time pass, as far as the broker was heard; send markers; judge. `nonce` is the broker's own."""

@@ -55,6 +55,9 @@ class Lines:
         self._line_of: dict[StepRef, _Line] = {}
         self._last = Place("", 0, 0, 0.0)
 
+    def __len__(self) -> int:
+        return len(self._line_of)
+
     def __contains__(self, ref: StepRef) -> bool:
         return ref in self._line_of
 

@@ -101,6 +101,9 @@ class Watch:
         self._again: set[StepRef] = set()  # sent more than once, and no marker has passed the last copy
         self._now = 0.0
 
+    def __len__(self) -> int:
+        return len(self._cases) + len(self._lines)
+
     def sent(self, steps: Iterable[tuple[StepRef, str, int]], now: float) -> None:
         """Take note of steps that were handed over just now, with queue and priority; each is as new."""
         self._now = now

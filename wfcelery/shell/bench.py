@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from billiard.exceptions import SoftTimeLimitExceeded
@@ -15,6 +16,7 @@ from wfcelery.core.messages import Dispatch, Report, StepBegun, StepFailed
 from wfcelery.core.state import Error
 from wfcelery.errors import InvalidInput, NotReachable
 from wfcelery.shell.outbox import Outbox
+from wfcelery.shell.publisher import TOGETHER
 from wfcelery.tools.call import Limits
 from wfcelery.tools.context import RealPace
 from wfcelery.tools.registry import Registry
@@ -29,6 +31,10 @@ logger: Final = logging.getLogger("wfcelery.worker")
 
 LOOK_EVERY_S: Final = 1.0
 CLOSING_S: Final = 10.0
+TOGETHER_S: Final = 0.02
+"""How long the reports of steps that came together wait for one another."""
+
+STOPPED: Final = Error("cancelled", "stopped before it began")
 SOFT_LIMIT: Final = SoftTimeLimitExceeded.__name__
 
 
@@ -67,27 +73,56 @@ class Bench:
         self._keeper = threading.Thread(target=self._keep, name="wfcelery-bench", daemon=True)
         self._keeper.start()
 
-    def work(self, text: str, request: Context) -> None:
-        """Do what an order says and report it. An order that the executor has not signed is dropped."""
-        try:
-            order = read_order(text, self._ring)
-        except InvalidInput as error:
-            logger.error("an order was dropped: %s", error)  # noqa: TRY400 - no trace of the sender in ours
-            return
-        name = ref_text(order.ref)
-        if request.id != name:
-            logger.error("an order was dropped: it is for %s and came as %s", name, request.id)
-            return
+    def work(self, texts: Sequence[str], request: Context) -> None:
+        """Do what the orders of one message say, one after the other, and report it.
+
+        An order that the executor has not signed, or that came under another name, is dropped.
+        """
+        orders = self._read(texts, request.id)
+        stopped = self._stopped(list(orders)) if len(orders) > 1 else set()
+        reports: list[Report] = []
+        failed: StepFailed | None = None
+        push_at = time.monotonic() + TOGETHER_S
+        for name, order in orders.items():
+            if name in stopped:
+                report: Report = StepFailed(
+                    order.ref, STOPPED, ("cancelled",), retry=False, worker=self._worker
+                )
+            else:
+                report = self._do(name, order)
+                failed = report if isinstance(report, StepFailed) else failed
+            reports.append(report)
+            if time.monotonic() >= push_at:
+                self._push(reports)
+                reports, push_at = [], time.monotonic() + TOGETHER_S
+        self._push(reports)
+        if failed is not None:
+            raise StepFailure(failed.error.type, failed.error.message)
+
+    def _read(self, texts: Sequence[str], task_id: str) -> dict[str, Dispatch]:
+        named = task_id.split(TOGETHER)
+        orders = {}
+        for text in texts:
+            try:
+                order = read_order(text, self._ring)
+            except InvalidInput as error:
+                logger.error("an order was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
+                continue
+            name = ref_text(order.ref)
+            if name in named:
+                orders[name] = order
+            else:
+                logger.error("an order was dropped: it is for %s and came as %s", name, task_id)
+        return orders
+
+    def _do(self, name: str, order: Dispatch) -> Report:
         if order.again:
             self._outbox.push(StepBegun(order.ref, self._worker, self._now()))
         stop = self._running[name] = threading.Event()
         try:
-            report = self._report(order, stop)
-            self._push(report)
+            return self._report(order, stop)
         finally:
             self._running.pop(name, None)
-        if isinstance(report, StepFailed):
-            raise StepFailure(report.error.type, report.error.message)
 
     def stop(self, name: str) -> None:
         """Ask the tool that is called for this order to stop."""
@@ -112,12 +147,18 @@ class Bench:
             return _timeout(order, report)
         return report
 
-    def _push(self, report: Report) -> None:
+    def _push(self, reports: Sequence[Report]) -> None:
         try:
-            self._outbox.push(report)
+            self._outbox.push(*reports)
         except SoftTimeLimitExceeded:
             # The tool was in time. A limit strikes once; pushing twice is harmless.
-            self._outbox.push(report)
+            self._outbox.push(*reports)
+
+    def _stopped(self, names: Sequence[str]) -> set[str]:
+        try:
+            return self._sender.are_stopped(names)
+        except NotReachable:
+            return set()
 
     def _keep(self) -> None:
         """Look after the outbox and after requests to stop, once a second."""
@@ -125,11 +166,7 @@ class Bench:
             self._outbox.tend()
             running = list(self._running)
             if running:
-                try:
-                    stopped = self._sender.are_stopped(running)
-                except NotReachable:
-                    continue
-                for name in stopped:
+                for name in self._stopped(running):
                     self.stop(name)
 
 

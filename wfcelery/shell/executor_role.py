@@ -21,6 +21,7 @@ from wfcelery.errors import InvalidSettings, LostLease, NotReachable
 from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.executor import BATCH, NEVER, Executor
 from wfcelery.executor.lookout import Lookout
+from wfcelery.executor.packer import Packer
 from wfcelery.executor.watch import Watch
 from wfcelery.shell.publisher import Publisher
 from wfcelery.store import lease
@@ -88,11 +89,12 @@ class ExecutorRole:
     def _make_executor(self, held: lease.Lease) -> None:
         seal = Seal(self._ring)
         self._mailbox = RedisMailbox(self._client, self._names, held.epoch, seal.read, seal.write)
-        self._publisher = Publisher(self._app, self._mailbox, self._ring)
+        packer = Packer()
+        self._publisher = Publisher(self._app, self._mailbox, self._ring, packer)
         watch = Watch(
             held.epoch, lease_s=self._settings.lease_s, round_s=min(5.0, self._settings.lease_s / 2)
         )
-        self._lookout = Lookout(watch, self._publisher)
+        self._lookout = Lookout(watch, self._publisher, packer)
         self._executor = Executor(
             self._database,
             held,
@@ -117,7 +119,6 @@ class ExecutorRole:
     def answer_bell(self) -> None:
         """Take in what is in the mailbox."""
         with _Troubles(self):
-            self._mailbox.silence_bell()
             self._drain()
 
     def hear_beat(self) -> None:
@@ -129,7 +130,6 @@ class ExecutorRole:
         """Take in what is in the mailbox, fire timers, judge what is out."""
         with _Troubles(self):
             nonce, _ = self._mailbox.nonce()
-            self._mailbox.silence_bell()
             drained = self._drain()
             self._mailbox.beat("executor", self._clock.now())
             lost = self._lookout.tick(nonce)

@@ -39,11 +39,11 @@ class Outbox:
         """Name the steps whose reports the broker has not taken yet."""
         return tuple(ref for ref, _ in self._unsent)
 
-    def push(self, report: Report | Trace) -> None:
-        """Push a report; when the broker is away it is kept, and pushed by `tend`."""
-        payload = self._seal.write(report)
+    def push(self, *reports: Report | Trace) -> None:
+        """Push reports; when the broker is away they are kept, and pushed by `tend`."""
+        sealed = [(report.ref, self._seal.write(report)) for report in reports]
         with self._lock:
-            self._unsent.append((report.ref, payload))
+            self._unsent += sealed
         self._send_kept()
 
     def push_raw(self, payload: bytes) -> None:

@@ -23,6 +23,7 @@ from wfcelery.core.messages import Dispatch
 from wfcelery.core.state import NO_ITEM, StepRef
 from wfcelery.errors import NotReachable
 from wfcelery.executor.messages import MarkerSeen
+from wfcelery.executor.packer import Packer
 from wfcelery.executor.watch import Marker
 from wfcelery.wire.keys import Keyring
 from wfcelery.wire.orders import ref_text, write_order
@@ -43,16 +44,18 @@ GRACE_S: Final = 5.0
 
 IN_ONE_PIPELINE: Final = 1_000
 LONGEST_REPR: Final = 300
-REF_HEADER: Final = "wfcelery_ref"
+TOGETHER: Final = "+"
+"""Stands between the names of steps that travel in one message."""
 
 
 class Publisher:
     """A `Dispatcher` and `MarkerPost` over Celery. What fails is `NotReachable`, and uncertain."""
 
-    def __init__(self, app: Celery, mailbox: RedisMailbox, ring: Keyring) -> None:
+    def __init__(self, app: Celery, mailbox: RedisMailbox, ring: Keyring, packer: Packer) -> None:
         self._app = app
         self._mailbox = mailbox
         self._ring = ring
+        self._packer = packer
         self._seal = Seal(ring)
         self._connection: Connection | None = None
         self._producer: Producer | None = None
@@ -63,10 +66,10 @@ class Publisher:
         return queue or STEPS_QUEUE, max(step for step in PRIORITY_STEPS if step <= wanted)
 
     def send(self, steps: Sequence[Dispatch]) -> None:
-        """Publish the steps, in order."""
+        """Publish the steps; under load, several short ones in one message."""
         with self._publishing(len(steps)) as producer:
-            for step in steps:
-                self._publish_step(producer, step)
+            for pack in self._packer.packs(steps):
+                self._publish_steps(producer, pack)
 
     def mark(self, markers: Sequence[Marker]) -> None:
         """Send markers down their queues: sealed, so that whoever takes one can only hand it on."""
@@ -109,21 +112,22 @@ class Publisher:
             self.close()
             raise NotReachable("the broker", str(error)) from error
 
-    def _publish_step(self, producer: Producer, step: Dispatch) -> None:
-        queue, priority = self.place(step.queue, step.priority)
-        limit = step.timeout_s
+    def _publish_steps(self, producer: Producer, pack: Sequence[Dispatch]) -> None:
+        first = pack[0]
+        queue, priority = self.place(first.queue, first.priority)
+        limit = first.timeout_s
+        names = {f"{step.flow}.{step.ref.step}" for step in pack}
         self._publish(
             producer,
             STEP_TASK,
             queue,
             priority,
-            task_id=f"{ref_text(step.ref)}",
-            args=(write_order(step, self._ring),),
-            shadow=f"{step.flow}.{step.ref.step}",
-            argsrepr=shown(step),
+            task_id=TOGETHER.join(ref_text(step.ref) for step in pack),
+            args=tuple(write_order(step, self._ring) for step in pack),
+            shadow=names.pop() if len(names) == 1 else f"{first.flow}.*",
+            argsrepr=shown(pack),
             time_limit=None if limit is None else limit + GRACE_S,
             soft_time_limit=limit,
-            headers={REF_HEADER: ref_text(step.ref)},
         )
 
     def _publish(
@@ -134,7 +138,6 @@ class Publisher:
         priority: int,
         *,
         task_id: str | None = None,
-        headers: dict[str, str] | None = None,
         **options: object,
     ) -> None:
         message = self._app.amqp.create_task_message(
@@ -146,13 +149,16 @@ class Publisher:
             routing_key=queue,
             serializer="json",
             priority=priority,
-            headers={**message.headers, **(headers or {})},
+            headers=message.headers,
             **message.properties,
         )
 
 
-def shown(step: Dispatch) -> str:
-    """Write a step's arguments for operators; secrets are references here, not values."""
+def shown(pack: Sequence[Dispatch]) -> str:
+    """Write what a message asks for, for operators; secrets are references here, not values."""
+    if len(pack) > 1:
+        return f"({len(pack)} steps of runs {', '.join(step.ref.run_id for step in pack)})"
+    step = pack[0]
     ref = step.ref
     item = "" if ref.item == NO_ITEM else f", item={ref.item}"
     text = f"(run={ref.run_id}, step={ref.step}{item}, try={ref.attempt}, args={step.prepared.args!r})"

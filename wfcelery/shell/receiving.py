@@ -17,8 +17,8 @@ from wfcelery.core.messages import StepFailed, StepLost
 from wfcelery.core.state import Error, StepRef
 from wfcelery.errors import InvalidInput
 from wfcelery.shell import roles
-from wfcelery.shell.publisher import GRACE_S, REF_HEADER
-from wfcelery.wire.orders import ref_from
+from wfcelery.shell.publisher import GRACE_S
+from wfcelery.shell.worker_role import refs_of
 
 if TYPE_CHECKING:
     from billiard.einfo import ExceptionInfo
@@ -34,7 +34,7 @@ def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
     take = default(task, app, consumer)
 
     def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:
-        name = str(message.headers.get(REF_HEADER) or "")
+        name = str(message.headers.get("id") or "")
         redelivered = bool((message.delivery_info or {}).get("redelivered"))
         if roles.worker().admits(name, redelivered=redelivered):
             take(message, body, ack, reject, callbacks)
@@ -55,15 +55,15 @@ def marker_strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:  # 
 
 
 class StepRequest(Request):  # type: ignore[misc] # celery ships no types
-    """One step in the hands of this worker: reports what the pool's child can no longer report itself."""
+    """Steps in the hands of this worker: reports what the pool's child can no longer report itself."""
 
     @property
-    def ref(self) -> StepRef | None:
-        """Name the step; None for a message that names none."""
+    def refs(self) -> tuple[StepRef, ...]:
+        """Name the steps; none for a message that names none."""
         try:
-            return ref_from(self.id)
+            return refs_of(self.id)
         except InvalidInput:
-            return None
+            return ()
 
     def on_accepted(self, pid: int, time_accepted: float) -> None:
         """Take note that the pool has begun with it."""
@@ -73,10 +73,10 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
     def on_timeout(self, soft: bool, timeout: float) -> None:  # noqa: FBT001 - celery's signature
         """Report a tool that did not end when its time was over; its process is killed."""
         super().on_timeout(soft, timeout)
-        if not soft and self.ref is not None:
+        if not soft:
             error = Error("timeout", f"the tool ran longer than {timeout - GRACE_S:g} s and was killed")
             worker = roles.worker()
-            worker.report(StepFailed(self.ref, error, ("timeout",), worker=worker.name))
+            worker.report(StepFailed(ref, error, ("timeout",), worker=worker.name) for ref in self.refs)
 
     def on_failure(
         self,
@@ -86,13 +86,15 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
     ) -> None:
         """Report a step whose process died under it, or was killed by an operator."""
         error = getattr(exc_info.exception, "exc", exc_info.exception)
-        if self.ref is not None:
-            worker = roles.worker()
-            if isinstance(error, (WorkerLostError, SystemExit, KeyboardInterrupt)):
-                worker.report(StepLost(self.ref, reason=_words(error), worker=worker.name))
-            elif isinstance(error, Terminated):
-                killed = Error("revoked", "it was terminated by an operator")
-                worker.report(StepFailed(self.ref, killed, ("revoked",), retry=False, worker=worker.name))
+        worker = roles.worker()
+        if isinstance(error, (WorkerLostError, SystemExit, KeyboardInterrupt)):
+            # Those of a pack that were reported before the process ended are over: for them this is no news.
+            worker.report(StepLost(ref, reason=_words(error), worker=worker.name) for ref in self.refs)
+        elif isinstance(error, Terminated):
+            killed = Error("revoked", "it was terminated by an operator")
+            worker.report(
+                StepFailed(ref, killed, ("revoked",), retry=False, worker=worker.name) for ref in self.refs
+            )
         super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
 

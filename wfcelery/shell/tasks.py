@@ -55,9 +55,9 @@ def watchdog() -> None:
     roles.executor().hear_beat()
 
 
-def step(self: Task, order: str) -> None:
-    """Call a tool."""
-    roles.bench().work(order, self.request)
+def step(self: Task, *orders: str) -> None:
+    """Call a tool, or several one after the other."""
+    roles.bench().work(orders, self.request)
 
 
 def marker(sealed: str) -> None:

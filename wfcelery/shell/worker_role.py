@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from celery.signals import task_revoked
@@ -24,8 +24,9 @@ from wfcelery.errors import InvalidInput, InvalidSettings, NotReachable
 from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.messages import Holding
 from wfcelery.shell import guard
-from wfcelery.shell.bench import CLOSING_S, Bench
+from wfcelery.shell.bench import CLOSING_S, STOPPED, Bench
 from wfcelery.shell.outbox import Outbox
+from wfcelery.shell.publisher import TOGETHER
 from wfcelery.tools.registry import Registry
 from wfcelery.wire.keys import Keyring, keyring, worker_keyring
 from wfcelery.wire.orders import ref_from
@@ -61,7 +62,7 @@ class WorkerRole:
         self._sender = self._connect()
         self._outbox = self._make_outbox(self._sender)
         self._seen: OrderedDict[str, None] = OrderedDict()
-        self._waiting: dict[str, StepRef] = {}
+        self._waiting: dict[str, tuple[StepRef, ...]] = {}
         self._stopped: OrderedDict[str, None] = OrderedDict()
         self._overdue: set[str] = set()
         self._newest_stop = 0
@@ -88,30 +89,32 @@ class WorkerRole:
         self._bench = bench
         return bench
 
-    def admits(self, name: str, *, redelivered: bool) -> bool:
-        """Tell whether a step that arrives may begin here; one that may not is reported or was already."""
+    def admits(self, task_id: str, *, redelivered: bool) -> bool:
+        """Tell whether what arrives may begin here; what may not is reported, or was already."""
         try:
-            ref = ref_from(name)
+            refs = refs_of(task_id)
         except InvalidInput as error:
             logger.error("a message was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
             return False
         if redelivered:
-            self._outbox.push(StepReturned(ref, "the broker delivered it again", self.name))
+            reason = "the broker delivered it again"
+            self._outbox.push(*(StepReturned(ref, reason, self.name) for ref in refs))
             return False
-        if name in self._seen:
+        names = task_id.split(TOGETHER)
+        if any(name in self._seen for name in names):
             return False
-        self._seen[name] = None
-        if len(self._seen) > MOST_SEEN:
+        self._seen.update(dict.fromkeys(names))
+        while len(self._seen) > MOST_SEEN:
             self._seen.popitem(last=False)
-        if name in self._stopped:
-            self._report_stopped(name)
+        if self._is_stopped(task_id):
+            self._report_stopped(task_id)
             return False
-        self._waiting[name] = ref
+        self._waiting[task_id] = refs
         return True
 
-    def accepted(self, name: str) -> None:
-        """Take note that the pool has begun with a step."""
-        self._waiting.pop(name, None)
+    def accepted(self, task_id: str) -> None:
+        """Take note that the pool has begun with it."""
+        self._waiting.pop(task_id, None)
 
     def connected(self) -> None:
         """Say who is here; hand back what waited for the pool when the broker was lost: Celery forgot it."""
@@ -128,9 +131,9 @@ class WorkerRole:
         except (InvalidInput, NotReachable) as error:
             logger.warning("a marker was dropped: %s", error)
 
-    def report(self, report: Report | Trace) -> None:
+    def report(self, reports: Iterable[Report | Trace]) -> None:
         """Report what the pool cannot."""
-        self._outbox.push(report)
+        self._outbox.push(*reports)
 
     def leave(self) -> None:
         """Take no more."""
@@ -147,10 +150,11 @@ class WorkerRole:
             self._hold()
 
     def _hand_back(self, reason: str) -> None:
-        for name, ref in list(self._waiting.items()):
-            self._waiting.pop(name, None)
-            self._seen.pop(name, None)
-            self._outbox.push(StepReturned(ref, reason, self.name))
+        for task_id, refs in list(self._waiting.items()):
+            self._waiting.pop(task_id, None)
+            for name in task_id.split(TOGETHER):
+                self._seen.pop(name, None)
+            self._outbox.push(*(StepReturned(ref, reason, self.name) for ref in refs))
 
     # -- the thread that keeps in touch
 
@@ -170,12 +174,12 @@ class WorkerRole:
                 continue
 
     def _hold(self) -> None:
-        reserved = tuple(self._waiting.values())
+        reserved = tuple(ref for refs in list(self._waiting.values()) for ref in refs)
         # Read after those that wait: one that begins in between is named twice rather than not at all.
         active = tuple(
-            (request.ref, round(request.time_start or time.time(), 3))
+            (ref, round(request.time_start or time.time(), 3))
             for request in _requests(celery_state.active_requests)
-            if request.ref is not None
+            for ref in request.refs
         )
         holding = Holding(
             worker=self.name,
@@ -198,10 +202,10 @@ class WorkerRole:
             self._stopped[name] = None
         while len(self._stopped) > MOST_SEEN:
             self._stopped.popitem(last=False)
-        for name in names:
-            if name in self._waiting:
+        for task_id in list(self._waiting):
+            if self._is_stopped(task_id):
                 # Celery drops it when its turn comes, and says so to `_revoked`.
-                celery_state.revoked.add(name)
+                celery_state.revoked.add(task_id)
         if self._bench is not None and self._pool != PREFORK:
             for name in names:
                 self._bench.stop(name)
@@ -215,26 +219,30 @@ class WorkerRole:
             if not limit or started is None or now < started + limit or request.id in self._overdue:
                 continue
             self._overdue.add(request.id)
-            if request.ref is not None:
-                error = Error("timeout", f"the tool ran longer than {limit:g} s")
-                self._outbox.push(StepFailed(request.ref, error, ("timeout",), worker=self.name))
+            error = Error("timeout", f"the tool ran longer than {limit:g} s")
+            self.report(StepFailed(ref, error, ("timeout",), worker=self.name) for ref in request.refs)
             if self._bench is not None:
                 self._bench.stop(request.id)
 
     def _revoked(self, request: StepRequest | None = None, *, terminated: bool = False, **_: object) -> None:
-        """Report a step that was dropped before it began, because we or an operator said so."""
-        name = str(getattr(request, "id", ""))
-        if terminated or getattr(request, "ref", None) is None:
-            return
-        self._waiting.pop(name, None)
-        self._report_stopped(name)
+        """Report what was dropped before it began, because we or an operator said so."""
+        task_id = str(getattr(request, "id", ""))
+        if not terminated and hasattr(request, "refs"):
+            self._waiting.pop(task_id, None)
+            self._report_stopped(task_id)
 
-    def _report_stopped(self, name: str) -> None:
-        if name in self._stopped:
-            error = Error("cancelled", "stopped before it began")
+    def _is_stopped(self, task_id: str) -> bool:
+        """Tell whether nothing of a message is wanted any more; where a part is, the bench sorts it out."""
+        return all(name in self._stopped for name in task_id.split(TOGETHER))
+
+    def _report_stopped(self, task_id: str) -> None:
+        if self._is_stopped(task_id):
+            error = STOPPED
         else:
             error = Error("revoked", "it was revoked by an operator before it began")
-        self._outbox.push(StepFailed(ref_from(name), error, (error.type,), retry=False, worker=self.name))
+        self.report(
+            StepFailed(ref, error, (error.type,), retry=False, worker=self.name) for ref in refs_of(task_id)
+        )
 
     def _connect(self) -> Sender:
         url, options = self._broker
@@ -242,6 +250,11 @@ class WorkerRole:
 
     def _make_outbox(self, sender: Sender) -> Outbox:
         return Outbox(sender, self._seal, keep_s=2 * self._lease_s)
+
+
+def refs_of(task_id: str) -> tuple[StepRef, ...]:
+    """Read from a message's id which steps it holds. Raises `InvalidInput`."""
+    return tuple(map(ref_from, task_id.split(TOGETHER)))
 
 
 def ring_of(settings: Settings) -> Keyring:
@@ -258,7 +271,7 @@ def _requests(held: Collection[StepRequest]) -> list[StepRequest]:
     """Copy one of Celery's sets of requests, which its main thread changes meanwhile; only our steps."""
     while True:
         try:
-            return [request for request in list(held) if hasattr(request, "ref")]
+            return [request for request in list(held) if hasattr(request, "refs")]
         except RuntimeError:
             continue
 

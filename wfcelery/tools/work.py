@@ -14,6 +14,7 @@ from wfcelery.tools.call import Failed, Limits, Postponed, Returned, call
 from wfcelery.tools.context import Context, Pace
 from wfcelery.tools.registry import Registry
 
+BRIEF_S = 0.01
 SECRET_PREFIX = "WFSECRET_"  # noqa: S105 - where secrets are looked up, not one of them
 
 
@@ -54,7 +55,8 @@ def do(
     )
     match call(tool, args, context, limits):
         case Returned(result, event):
-            return StepDone(step.ref, result, event, worker, started_at)
+            brief = pace.now() - context.started < BRIEF_S
+            return StepDone(step.ref, result, event, worker, started_at, brief)
         case Failed() as failed:
             return StepFailed(
                 step.ref,

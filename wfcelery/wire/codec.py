@@ -162,6 +162,7 @@ _CHECKS: Final[dict[str, Check]] = {
     "attempt": fields.whole(1, fields.MAX_COUNT),
     "begun": fields.truth,
     "boot_id": fields.short,
+    "brief": fields.truth,
     "by": _PRINCIPAL.read,
     "command_id": fields.short,
     "comment": fields.long,
