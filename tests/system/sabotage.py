@@ -26,8 +26,8 @@ def harmless() -> None:
     """A module of tools has a tool."""
 
 
-def harm(what: str) -> dict[str, str]:
-    """The environment of a process that harms itself."""
+def harm(what: str) -> dict[str, Any]:
+    """The environment of a process that harms itself, for `System.spawn`."""
     return {"WFCELERY_TOOLS": TOOLS, HARM: what}
 
 
