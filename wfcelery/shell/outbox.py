@@ -29,6 +29,7 @@ class Outbox:
         self._seal = seal
         self._keep_s = keep_s
         self._lock = threading.Lock()
+        self._sending = threading.Lock()  # held during a push: two threads would push one report twice
         self._unsent: list[tuple[StepRef, bytes]] = []
         self._recent: deque[tuple[float, bytes]] = deque()
         self._bytes = 0
@@ -71,6 +72,10 @@ class Outbox:
                 pause.wait(0.2)
 
     def _send_kept(self) -> None:
+        with self._sending:
+            self._send_all()
+
+    def _send_all(self) -> None:
         with self._lock:
             sending = list(self._unsent)
         if not sending:

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from celery.exceptions import SecurityWarning
-from celery.signals import setup_logging
+from celery.signals import setup_logging, worker_shutdown
 
 from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
 from wfcelery.shell.celery_app import make_app
 
 if TYPE_CHECKING:
+    from celery.worker import WorkController
+
     from wfcelery.settings import Settings
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -66,7 +68,15 @@ def _run_worker(
     app = make_app(settings)
     hostname = name or f"{role}-{os.getpid()}@{socket.gethostname()}"
     argv = ["worker", *options, "--hostname", hostname, "--without-gossip", "--without-mingle"]
-    return _code_of(lambda: app.worker_main(["--quiet", *argv, "--loglevel", loglevel]))
+    codes: list[int] = []
+
+    def note(sender: WorkController, **_kwargs: object) -> None:
+        # Celery's own command tells nobody with which code its worker ended.
+        codes.append(sender.exitcode or 0)
+
+    worker_shutdown.connect(note, weak=False)
+    code = _code_of(lambda: app.worker_main(["--quiet", *argv, "--loglevel", loglevel]))
+    return code or max(codes, default=0)
 
 
 def _code_of(run: Callable[[], object]) -> int:
