@@ -22,6 +22,12 @@ def sqlite_system(tmp_path: Path, sqlite_url: str) -> Iterator[System]:
     yield from _systems(tmp_path, sqlite_url)
 
 
+@pytest.fixture
+def postgres_system(tmp_path: Path, postgres_url: str) -> Iterator[System]:
+    """The same on PostgreSQL only."""
+    yield from _systems(tmp_path, postgres_url)
+
+
 def _systems(folder: Path, url: str) -> Iterator[System]:
     made = System(folder, url)
     try:

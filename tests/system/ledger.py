@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -62,6 +63,38 @@ def hold(ctx: Context, value: object = None) -> object:
         time.sleep(0.02)
     write(ctx, "end")
     return value
+
+
+@tool
+def linger(ctx: Context) -> int:
+    """Begin, and end only when the test removes the file of this attempt, LEDGER.hold.N."""
+    write(ctx, "begin")
+    while Path(f"{os.environ[LEDGER]}.hold.{ctx.attempt}").exists():
+        time.sleep(0.02)
+    write(ctx, "end")
+    return ctx.attempt
+
+
+@tool
+def deaf(ctx: Context, seconds: float = 60.0) -> None:
+    """Sleep, and take no notice of being told that time is over."""
+    write(ctx, "begin")
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        try:
+            time.sleep(seconds)
+        except Exception:  # noqa: BLE001 - this is what the tool is about
+            write(ctx, "heard")
+    write(ctx, "end")
+
+
+@tool
+def look_around(ctx: Context) -> dict[str, object]:
+    """Tell what can be seen from here: loaded packages that speak SQL, and the names of our settings."""
+    write(ctx, "begin")
+    spoken = {"sqlalchemy", "alembic", "psycopg", "sqlite3"} & set(sys.modules)
+    write(ctx, "end")
+    return {"sql": sorted(spoken), "settings": sorted(name for name in os.environ if "WFCELERY" in name)}
 
 
 @tool
@@ -131,3 +164,7 @@ class Ledger:
     def gate(self) -> Path:
         """While this file is there, `hold` does not end."""
         return self.path.with_name(self.path.name + ".hold")
+
+    def gate_of(self, attempt: int) -> Path:
+        """While this file is there, this attempt at `linger` does not end."""
+        return self.path.with_name(f"{self.path.name}.hold.{attempt}")
