@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "retry": ("wfcelery.cli.control", "Reopen failed runs from where they failed."),
     "check": ("wfcelery.cli.check", "Prove that the history of every run gives its rows."),
     "doctor": ("wfcelery.cli.doctor", "Look whether the system is well, and say what to do."),
+    "health": ("wfcelery.cli.health", "Say whether a process makes progress, for health checks."),
     "dead-letters": ("wfcelery.cli.letters", "List messages that could not be handled."),
     "keys": ("wfcelery.cli.keys", "Print the key that workers are given."),
     "executor": ("wfcelery.cli.processes", "Be the executor: the one process that writes."),
