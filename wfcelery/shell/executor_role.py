@@ -52,7 +52,6 @@ class ExecutorRole:
         if not settings.secret_key:
             reason = "is not set; the executor needs it (`wfcelery keys --new` prints a good one)"
             raise InvalidSettings("secret_key", reason)
-        self._app = app
         self._settings = settings
         self._owner = f"{name} {os.getpid()}"
         self._tools = Registry.load(settings.tools)
@@ -90,7 +89,7 @@ class ExecutorRole:
         seal = Seal(self._ring)
         self._mailbox = RedisMailbox(self._client, self._names, held.epoch, seal.read, seal.write)
         packer = Packer()
-        self._publisher = Publisher(self._app, self._mailbox, self._ring, packer)
+        self._publisher = Publisher(self._sender, self._mailbox, self._ring, packer)
         watch = Watch(
             held.epoch, lease_s=self._settings.lease_s, round_s=min(5.0, self._settings.lease_s / 2)
         )
@@ -146,7 +145,6 @@ class ExecutorRole:
                 self._lease.release()
             except (NotReachable, LostLease):
                 self._lease.abandon()
-            self._publisher.close()
         self._database.close()
 
     def _drain(self) -> bool:

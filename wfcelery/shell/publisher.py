@@ -1,16 +1,14 @@
-"""Handing steps to workers: Celery messages, published in one pipeline after the commit."""
+"""Handing steps to workers: Celery messages, published in one call after the commit."""
 
 from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from kombu.exceptions import KombuError
-from redis.exceptions import RedisError
-
+from wfcelery.broker.mailbox import RedisMailbox
 from wfcelery.broker.names import (
     DOORBELL_TASK,
     EXECUTOR_QUEUE,
@@ -19,6 +17,8 @@ from wfcelery.broker.names import (
     STEP_TASK,
     STEPS_QUEUE,
 )
+from wfcelery.broker.sender import Sender
+from wfcelery.broker.task_message import task_message
 from wfcelery.core.messages import Dispatch
 from wfcelery.core.state import NO_ITEM, StepRef
 from wfcelery.errors import NotReachable
@@ -29,20 +29,12 @@ from wfcelery.wire.keys import Keyring
 from wfcelery.wire.orders import ref_text, write_order
 from wfcelery.wire.seal import Seal
 
-if TYPE_CHECKING:
-    from celery import Celery
-    from kombu.connection import Connection
-    from kombu.messaging import Producer
-
-    from wfcelery.broker.mailbox import RedisMailbox
-
 PRIORITY: Final = 5
 """Of a step that asks for none: in the middle, so that others can be before it and after it."""
 
 GRACE_S: Final = 5.0
 """How long a tool may take to end after its time is over, before its process is killed."""
 
-IN_ONE_PIPELINE: Final = 1_000
 LONGEST_REPR: Final = 300
 TOGETHER: Final = "+"
 """Stands between the names of steps that travel in one message."""
@@ -51,14 +43,12 @@ TOGETHER: Final = "+"
 class Publisher:
     """A `Dispatcher` and `MarkerPost` over Celery. What fails is `NotReachable`, and uncertain."""
 
-    def __init__(self, app: Celery, mailbox: RedisMailbox, ring: Keyring, packer: Packer) -> None:
-        self._app = app
+    def __init__(self, sender: Sender, mailbox: RedisMailbox, ring: Keyring, packer: Packer) -> None:
+        self._sender = sender
         self._mailbox = mailbox
         self._ring = ring
         self._packer = packer
         self._seal = Seal(ring)
-        self._connection: Connection | None = None
-        self._producer: Producer | None = None
 
     def place(self, queue: str | None, priority: int | None) -> tuple[str, int]:
         """Name the queue, and the line within it, that a step with these wishes waits in."""
@@ -67,19 +57,25 @@ class Publisher:
 
     def send(self, steps: Sequence[Dispatch]) -> None:
         """Publish the steps; under load, several short ones in one message."""
-        with self._publishing(len(steps)) as producer:
-            for pack in self._packer.packs(steps):
-                self._publish_steps(producer, pack)
+        lines: dict[tuple[str, int], list[bytes]] = {}
+        for pack in self._packer.packs(steps):
+            place = self.place(pack[0].queue, pack[0].priority)
+            lines.setdefault(place, []).append(self._message(pack, *place))
+        self._sender.post(lines)
 
     def mark(self, markers: Sequence[Marker]) -> None:
         """Send markers down their queues: sealed, so that whoever takes one can only hand it on."""
-        with contextlib.suppress(NotReachable), self._publishing(len(markers)) as producer:
-            for marker in markers:
-                seen = MarkerSeen(marker.queue, marker.priority, marker.epoch, marker.number)
-                sealed = self._seal.write(seen).decode()
-                self._publish(
-                    producer, MARKER_TASK, marker.queue, marker.priority, args=(sealed,), argsrepr="()"
-                )
+        for marker in markers:
+            seen = MarkerSeen(marker.queue, marker.priority, marker.epoch, marker.number)
+            message = task_message(
+                MARKER_TASK,
+                marker.queue,
+                task_id=str(uuid.uuid4()),
+                priority=marker.priority,
+                args=(self._seal.write(seen).decode(),),
+            )
+            with contextlib.suppress(NotReachable):
+                self._sender.post({(marker.queue, marker.priority): [message]})
 
     def stop(self, refs: Sequence[StepRef]) -> None:
         """Ask whoever has these to stop."""
@@ -87,70 +83,26 @@ class Publisher:
             self._mailbox.add_stops([ref_text(ref) for ref in refs])
 
     def wake(self, at: float) -> None:
-        """Ring the executor's bell at that time."""
-        eta = datetime.fromtimestamp(at, UTC)
-        with contextlib.suppress(NotReachable), self._publishing(1) as producer:
-            self._publish(producer, DOORBELL_TASK, EXECUTOR_QUEUE, 0, eta=eta, argsrepr="()")
+        """Ring the executor's bell at that time: a Celery task with an ETA."""
+        eta = datetime.fromtimestamp(at, UTC).isoformat()
+        message = task_message(DOORBELL_TASK, EXECUTOR_QUEUE, task_id=str(uuid.uuid4()), eta=eta)
+        with contextlib.suppress(NotReachable):
+            self._sender.post({(EXECUTOR_QUEUE, 0): [message]})
 
-    def close(self) -> None:
-        """Let go of the connection."""
-        connection, self._connection, self._producer = self._connection, None, None
-        if connection is not None:
-            with contextlib.suppress(OSError, KombuError, RedisError):
-                connection.close()
-
-    @contextlib.contextmanager
-    def _publishing(self, count: int) -> Iterator[Producer]:
-        try:
-            if self._producer is None:
-                self._connection = self._app.connection_for_write()
-                self._producer = self._app.amqp.Producer(self._connection, auto_declare=False)
-            producer = self._producer
-            with producer.batch(IN_ONE_PIPELINE) if count > 1 else contextlib.nullcontext():
-                yield producer
-        except (OSError, KombuError, RedisError) as error:
-            self.close()
-            raise NotReachable("the broker", str(error)) from error
-
-    def _publish_steps(self, producer: Producer, pack: Sequence[Dispatch]) -> None:
+    def _message(self, pack: Sequence[Dispatch], queue: str, priority: int) -> bytes:
         first = pack[0]
-        queue, priority = self.place(first.queue, first.priority)
         limit = first.timeout_s
         names = {f"{step.flow}.{step.ref.step}" for step in pack}
-        self._publish(
-            producer,
+        return task_message(
             STEP_TASK,
             queue,
-            priority,
             task_id=TOGETHER.join(ref_text(step.ref) for step in pack),
+            priority=priority,
             args=tuple(write_order(step, self._ring) for step in pack),
             shadow=names.pop() if len(names) == 1 else f"{first.flow}.*",
             argsrepr=shown(pack),
             time_limit=None if limit is None else limit + GRACE_S,
             soft_time_limit=limit,
-        )
-
-    def _publish(
-        self,
-        producer: Producer,
-        task: str,
-        queue: str,
-        priority: int,
-        *,
-        task_id: str | None = None,
-        **options: object,
-    ) -> None:
-        message = self._app.amqp.create_task_message(
-            task_id or str(uuid.uuid4()), task, ignore_result=True, kwargsrepr="{}", **options
-        )
-        producer.publish(
-            message.body,
-            exchange="",
-            routing_key=queue,
-            serializer="json",
-            priority=priority,
-            headers=message.headers,
-            **message.properties,
         )
 
 

@@ -16,14 +16,14 @@ import redis
 
 from tests.services.shared import ROOT
 from tests.services.shared import stop as stop_process
-from wfcelery.broker.bell import envelope
 from wfcelery.broker.client import connect
 from wfcelery.broker.names import DOORBELL_TASK, EXECUTOR_QUEUE, Names
 from wfcelery.broker.sender import Sender
+from wfcelery.broker.task_message import bell
 
 
 def test_each_message_has_an_id_of_its_own_and_is_the_same_otherwise() -> None:
-    first, second = (json.loads(envelope("a.task", "a.queue")) for _ in range(2))
+    first, second = (json.loads(bell("a.task", "a.queue")) for _ in range(2))
     ids = {
         message["headers"].pop("id")
         for message in (first, second)
@@ -86,7 +86,7 @@ def test_a_celery_worker_runs_the_task(bells: redis.Redis, prefix: str) -> None:
 def test_a_celery_worker_runs_the_very_same_message_as_often_as_it_comes(
     bells: redis.Redis, prefix: str
 ) -> None:
-    same = envelope(DOORBELL_TASK, EXECUTOR_QUEUE)
+    same = bell(DOORBELL_TASK, EXECUTOR_QUEUE)
     bells.lpush(Names(prefix).queue_key(EXECUTOR_QUEUE), *[same] * 20)
     expected = f"{json.loads(same)['headers']['id']} False"
     assert [rung(bells, prefix) for _ in range(20)] == [expected] * 20
