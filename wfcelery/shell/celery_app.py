@@ -8,6 +8,7 @@ from celery import Celery
 
 from wfcelery.broker.names import EXECUTOR_QUEUE, TICK_TASK, WATCHDOG_TASK
 from wfcelery.errors import InvalidSettings
+from wfcelery.shell.door import Amqp
 from wfcelery.shell.tasks import install
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def make_app(settings: Settings) -> Celery:
     if settings.broker_url is None:
         reason = "is not set; give it as WFCELERY_BROKER_URL, like redis://localhost:6379/0"
         raise InvalidSettings("broker_url", reason)
-    app = Celery("wfcelery", broker=as_celery_url(settings.broker_url))
+    app = Celery("wfcelery", broker=as_celery_url(settings.broker_url), amqp=Amqp)
     app.conf.update(
         broker_transport_options=TRANSPORT,
         broker_connection_retry_on_startup=True,

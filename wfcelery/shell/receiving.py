@@ -6,8 +6,9 @@ These are Celery's own hooks for a task: its `Strategy` sees each message as it 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from billiard.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
@@ -15,16 +16,18 @@ from celery.worker.strategy import default
 
 from wfcelery.core.messages import StepFailed, StepLost
 from wfcelery.core.state import Error, StepRef
-from wfcelery.errors import InvalidInput
+from wfcelery.errors import InvalidInput, InvalidSettings
 from wfcelery.shell import roles
 from wfcelery.shell.publisher import GRACE_S
-from wfcelery.shell.worker_role import refs_of
+from wfcelery.shell.worker_role import WorkerRole, refs_of
 
 if TYPE_CHECKING:
     from billiard.einfo import ExceptionInfo
     from celery import Celery, Task
     from celery.worker.consumer import Consumer
     from kombu.message import Message
+
+logger: Final = logging.getLogger("wfcelery.worker")
 
 Handler = Callable[..., Any]
 
@@ -36,7 +39,8 @@ def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
     def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:
         name = str(message.headers.get("id") or "")
         redelivered = bool((message.delivery_info or {}).get("redelivered"))
-        if roles.worker().admits(name, redelivered=redelivered):
+        worker = _worker()
+        if worker is not None and worker.admits(name, redelivered=redelivered):
             take(message, body, ack, reject, callbacks)
         else:
             ack(_log_error, consumer.connection_errors)
@@ -48,10 +52,24 @@ def marker_strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:  # 
     """Hand a marker on to the executor: everything queued before it has been taken."""
 
     def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:  # noqa: ARG001
+        payload = (
+            message.payload
+        )  # what cannot be read is Celery's to drop, as long as nobody acknowledged it
         ack(_log_error, consumer.connection_errors)
-        roles.worker().pass_marker(message.payload)
+        worker = _worker()
+        if worker is not None:
+            worker.pass_marker(payload)
 
     return handle
+
+
+def _worker() -> WorkerRole | None:
+    """Give the worker that this process is; None in an executor, where nobody sends steps in good faith."""
+    try:
+        return roles.worker()
+    except InvalidSettings as error:
+        logger.error("a message was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
+        return None
 
 
 class StepRequest(Request):  # type: ignore[misc] # celery ships no types

@@ -127,7 +127,7 @@ class WorkerRole:
         """Put a marker into the mailbox as it came: only the executor can read it, and knows its own."""
         try:
             sealed = _first_argument(payload)
-            self._outbox.push_raw(sealed.encode())
+            self._outbox.push_raw(sealed.encode(errors="replace"))
         except (InvalidInput, NotReachable) as error:
             logger.warning("a marker was dropped: %s", error)
 
