@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from billiard.common import terminate_handler_fired
 from billiard.exceptions import SoftTimeLimitExceeded
 
 from wfcelery.broker.sender import Sender
@@ -36,6 +38,9 @@ TOGETHER_S: Final = 0.02
 
 STOPPED: Final = Error("cancelled", "stopped before it began")
 SOFT_LIMIT: Final = SoftTimeLimitExceeded.__name__
+EXIT: Final = SystemExit.__name__
+TERMINATED: Final = -(256 - signal.SIGTERM)
+"""How a process of the pool ends by SIGTERM, in billiard's words."""
 
 
 class StepFailure(Exception):
@@ -89,7 +94,11 @@ class Bench:
                     order.ref, STOPPED, ("cancelled",), retry=False, worker=self._worker
                 )
             else:
-                report = self._do(name, order)
+                try:
+                    report = self._do(name, order)
+                except SystemExit:
+                    self._push(reports)
+                    raise
                 failed = report if isinstance(report, StepFailed) else failed
             reports.append(report)
             if time.monotonic() >= push_at:
@@ -143,9 +152,12 @@ class Bench:
         except SoftTimeLimitExceeded:
             # It struck between the tool and us: what the tool did is not known.
             return _timeout(order, StepFailed(order.ref, Error("timeout", ""), worker=self._worker))
-        if isinstance(report, StepFailed) and report.error.type == SOFT_LIMIT:
-            return _timeout(order, report)
-        return report
+        if not isinstance(report, StepFailed):
+            return report
+        if report.error.type == EXIT and terminate_handler_fired():
+            # Not the tool: this process was told to end. The main process knows why, and reports it.
+            raise SystemExit(TERMINATED)
+        return _timeout(order, report) if report.error.type == SOFT_LIMIT else report
 
     def _push(self, reports: Sequence[Report]) -> None:
         try:
