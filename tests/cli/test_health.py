@@ -1,4 +1,4 @@
-"""`wfcelery health`: by what a process has done lately. Its workers are asked in tests/system/test_compose.py."""
+"""`wfcelery health`: by what a process has done lately. Workers are asked in tests/system/test_compose.py."""
 
 from __future__ import annotations
 
