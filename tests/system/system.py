@@ -129,10 +129,12 @@ class System:
 
     def ready(self, *processes: Process, word: str = "ready.") -> None:
         """Wait for processes that were spawned without waiting: so they start beside each other."""
+
+        def there() -> bool:
+            return all(word in each.said() or each.popen.poll() is not None for each in processes)
+
+        self.until(there, f"{', '.join(each.role for each in processes)} to be {word}")
         for process in processes:
-            self.until(
-                lambda p=process: word in p.said() or p.popen.poll() is not None, f"{process.role} {word}"
-            )  # type: ignore[misc]
             assert process.popen.poll() is None, process.said()
 
     def pair(self, **options: int) -> tuple[Process, Process]:
@@ -276,6 +278,7 @@ class System:
             "WHERE status IN ('pending', 'ready', 'running') LIMIT 10"
         )
         parts = [f"runs: {self.statuses()}", *(f"open: {tuple(row)}" for row in open_steps)]
+        parts += [f"ledger: {line}" for line in self.ledger.lines()[-6:]]
         parts += [
             f"--- {process.log.name} (exit {process.popen.poll()})\n{process.said()[-1500:]}"
             for process in self.processes

@@ -88,7 +88,7 @@ def _two(system: System) -> tuple[Process, Process]:
 
 
 def _load(system: System) -> list[str]:
-    return system.start_many(diamond(0.2), 8) + system.start_many(chain(3, seconds=0.2), 8)
+    return system.start_many(diamond(0.15), 6) + system.start_many(chain(3, seconds=0.15), 6)
 
 
 def _pass_by(system: System, seconds: float) -> None:

@@ -75,7 +75,7 @@ def test_beat_is_killed_and_nothing_waits_for_it(system: System) -> None:
 
 
 def _load(system: System) -> list[str]:
-    return system.start_many(diamond(0.15), 8) + system.start_many(chain(3, seconds=0.15), 8)
+    return system.start_many(diamond(0.1), 8) + system.start_many(chain(3, seconds=0.1), 8)
 
 
 def _kill_one(system: System, children: Collection[int]) -> list[Line]:

@@ -14,15 +14,12 @@ from tests.system.system import System
 pytestmark = pytest.mark.timeout(240)
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_a_worker_that_is_stopped_finishes_what_runs_and_hands_back_the_rest(
-    sqlite_system: System, pool: str
-) -> None:
-    _stop_in_good_order(sqlite_system, pool)
+def test_a_worker_that_is_stopped_finishes_what_runs_and_hands_back_the_rest(system: System) -> None:
+    _stop_in_good_order(system, "prefork")
 
 
-def test_a_worker_that_is_stopped_on_postgresql_does_the_same(postgres_system: System) -> None:
-    _stop_in_good_order(postgres_system, "prefork")
+def test_a_worker_of_threads_that_is_stopped_does_the_same(sqlite_system: System) -> None:
+    _stop_in_good_order(sqlite_system, "threads")
 
 
 def _stop_in_good_order(system: System, pool: str) -> None:

@@ -21,7 +21,8 @@ NOTICED: Json = {"type": "timeout", "message": "the time limit of 1 s is over"}
 KILLED: Json = {"type": "timeout", "message": "the tool ran longer than 1 s and was killed"}
 
 
-def test_a_step_of_three_leases_with_a_living_worker_is_left_alone(system: System) -> None:
+def test_a_step_of_three_leases_with_a_living_worker_is_left_alone(sqlite_system: System) -> None:
+    system = sqlite_system
     system.pair(concurrency=1)
     run = system.start(single("act", {"seconds": 3 * system.lease_s, "value": "done"}))
     system.finish([run])
@@ -71,7 +72,8 @@ def test_on_threads_the_worker_reports_a_tool_whose_time_is_over(sqlite_system: 
     assert system.workflows.get(after)["output"] == 1
 
 
-def test_a_step_that_kills_its_pool_child_each_time_fails_after_four_attempts(system: System) -> None:
+def test_a_step_that_kills_its_pool_child_each_time_fails_after_four_attempts(sqlite_system: System) -> None:
+    system = sqlite_system
     system.pair(concurrency=1)
     run = system.start(single("die"))
     system.finish([run], 150.0)
