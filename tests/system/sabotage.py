@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wfcelery.tools import tool
@@ -73,19 +73,18 @@ def _kill_before_done(number: str) -> None:
 
 
 def _double() -> None:
-    """Every step is published twice, and everything is put into the mailbox twice."""
+    """Everything is put twice into the queues and into the mailbox."""
     from wfcelery.broker.sender import Sender
-    from wfcelery.shell.publisher import Publisher
 
-    send, push = Publisher.send, Sender.push
+    post, push = Sender.post, Sender.push
 
-    def send_twice(self: Publisher, steps: Sequence[Dispatch]) -> None:
-        send(self, [step for step in steps for _ in range(2)])
+    def post_twice(self: Sender, lines: Mapping[tuple[str, int], Sequence[bytes]]) -> None:
+        post(self, {place: [each for each in line for _ in range(2)] for place, line in lines.items()})
 
     def push_twice(self: Sender, payloads: Sequence[bytes]) -> str | None:
         return push(self, [payload for payload in payloads for _ in range(2)])
 
-    _replace(Publisher, "send", send_twice)
+    _replace(Sender, "post", post_twice)
     _replace(Sender, "push", push_twice)
 
 

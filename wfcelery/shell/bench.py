@@ -53,6 +53,16 @@ class StepFailure(Exception):
         return f"{self.args[0]}: {self.args[1]}"
 
 
+class OrderRefused(Exception):
+    """A message named steps for which it held no good order: they may yet come in another one."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+
+    def __str__(self) -> str:
+        return f"no order for {', '.join(self.args)} that the executor has sealed"
+
+
 class Bench:
     """One per process that calls tools."""
 
@@ -105,6 +115,9 @@ class Bench:
                 self._push(reports)
                 reports, push_at = [], time.monotonic() + TOGETHER_S
         self._push(reports)
+        missing = [name for name in request.id.split(TOGETHER) if name not in orders]
+        if missing:
+            raise OrderRefused(*missing)
         if failed is not None:
             raise StepFailure(failed.error.type, failed.error.message)
 
@@ -113,7 +126,7 @@ class Bench:
         orders = {}
         for text in texts:
             try:
-                order = read_order(text, self._ring)
+                order = read_order(str(text), self._ring)
             except InvalidInput as error:
                 logger.error("an order was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
                 continue

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from billiard.exceptions import Terminated, WorkerLostError
 from celery.worker.request import Request
 from celery.worker.strategy import default
+from kombu.exceptions import DecodeError
 
 from wfcelery.core.messages import StepFailed, StepLost
 from wfcelery.core.state import Error, StepRef
 from wfcelery.errors import InvalidInput, InvalidSettings
 from wfcelery.shell import roles
-from wfcelery.shell.publisher import GRACE_S
+from wfcelery.shell.bench import OrderRefused
+from wfcelery.shell.publisher import GRACE_S, TOGETHER
 from wfcelery.shell.worker_role import WorkerRole, refs_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("wfcelery.worker")
 
 Handler = Callable[..., Any]
+
+MALFORMED: Final = (TypeError, DecodeError)
+"""A message that does not call the task as it must be called; what a tool raises never comes this far."""
 
 
 def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
@@ -102,7 +107,10 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
         send_failed_event: bool = True,  # noqa: FBT001, FBT002 - celery's signature
         return_ok: bool = False,  # noqa: FBT001, FBT002 - same
     ) -> None:
-        """Report a step whose process died under it, or was killed by an operator."""
+        """Report a step whose process died under it, or was killed by an operator.
+
+        What a forged message names has not begun: its true order is welcome.
+        """
         error = getattr(exc_info.exception, "exc", exc_info.exception)
         worker = roles.worker()
         if isinstance(error, (WorkerLostError, SystemExit, KeyboardInterrupt)):
@@ -113,6 +121,10 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
             worker.report(
                 StepFailed(ref, killed, ("revoked",), retry=False, worker=worker.name) for ref in self.refs
             )
+        elif isinstance(error, OrderRefused):
+            worker.forget(error.args)
+        elif isinstance(error, MALFORMED):
+            worker.forget(self.id.split(TOGETHER))
         super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
 

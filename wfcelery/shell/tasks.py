@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from wfcelery.broker.names import DOORBELL_TASK, MARKER_TASK, STEP_TASK, TICK_TASK, WATCHDOG_TASK
 from wfcelery.shell import roles
-from wfcelery.shell.bench import StepFailure
+from wfcelery.shell.bench import OrderRefused, StepFailure
 
 if TYPE_CHECKING:
     from celery import Celery, Task
@@ -34,7 +34,7 @@ def install(app: Celery) -> None:
         "Strategy": "wfcelery.shell.receiving:strategy",
         "Request": "wfcelery.shell.receiving:StepRequest",
     }
-    app.task(step, name=STEP_TASK, throws=(StepFailure,), bind=True, **receiving, **_OPTIONS)
+    app.task(step, name=STEP_TASK, throws=(OrderRefused, StepFailure), bind=True, **receiving, **_OPTIONS)
     app.task(marker, name=MARKER_TASK, Strategy="wfcelery.shell.receiving:marker_strategy", **_OPTIONS)
     app.steps["worker"].add(roles.RoleStep)
     app.steps["consumer"].add(roles.ConnectedStep)

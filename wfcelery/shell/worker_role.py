@@ -112,6 +112,11 @@ class WorkerRole:
         self._waiting[task_id] = refs
         return True
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Take these steps when they come again: they came without a good order."""
+        for name in names:
+            self._seen.pop(name, None)
+
     def accepted(self, task_id: str) -> None:
         """Take note that the pool has begun with it."""
         self._waiting.pop(task_id, None)
