@@ -7,7 +7,6 @@ ever. Nothing here decides whether a message may be believed; that is what seals
 
 from __future__ import annotations
 
-import base64
 import binascii
 import logging
 from collections.abc import Callable, Mapping
@@ -47,7 +46,7 @@ class Transport(redis.Transport):
 
     def _deliver(self, message: object, queue: str) -> None:
         self.at_door = True
-        fault = fault_of(message)
+        fault = fault_of(message, is_task=not _is_talk(queue))
         if fault is None:
             super()._deliver(message, queue)
         else:
@@ -68,11 +67,11 @@ class Amqp(AMQP):  # type: ignore[misc] # celery ships no types
     Connection = GuardedConnection
 
 
-def fault_of(message: object) -> str | None:
+def fault_of(message: object, *, is_task: bool = True) -> str | None:
     """Say what is wrong with the form of a Celery message as kombu keeps it; None if nothing is."""
     if not isinstance(message, Mapping):
         return "it is not an object"
-    for part, rules in _RULES.items():
+    for part, rules in (_RULES if is_task else _RULES | _OF_TALK).items():
         fields = message.get(part) if part else message
         if not isinstance(fields, Mapping):
             return f"{part} is not an object"
@@ -80,6 +79,11 @@ def fault_of(message: object) -> str | None:
             if not is_good(fields.get(name)):
                 return f"{part + '.' if part else ''}{name} is not what Celery writes there"
     return None
+
+
+def _is_talk(queue: str) -> bool:
+    """Tell whether a queue is for remote control, its replies or events: these call no task."""
+    return queue.endswith(".celery.pidbox") or queue.startswith("celeryev.")
 
 
 def _is_text(value: object) -> bool:
@@ -117,18 +121,20 @@ def _may_be_limits(value: object) -> bool:
 
 
 def _is_base64(value: object) -> bool:
-    try:
-        base64.b64decode(value, validate=True) if isinstance(value, str) else None
-    except (binascii.Error, ValueError):
+    if not isinstance(value, str) or not value:
         return False
-    return _is_name(value)
+    try:
+        binascii.a2b_base64(value, strict_mode=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _is(wanted: object) -> Callable[[object], bool]:
     return lambda value: value == wanted
 
 
-_RULES: Final[Mapping[str, Mapping[str, Callable[[object], bool]]]] = {
+_RULES: Final[dict[str, Mapping[str, Callable[[object], bool]]]] = {
     "": {
         "content-type": _is("application/json"),
         "content-encoding": _is("utf-8"),
@@ -158,4 +164,7 @@ _RULES: Final[Mapping[str, Mapping[str, Callable[[object], bool]]]] = {
         "origin": _may_be_text,
         "compression": _is(None),
     },
+}
+_OF_TALK: Final[dict[str, Mapping[str, Callable[[object], bool]]]] = {
+    "headers": {"compression": _is(None)},
 }
