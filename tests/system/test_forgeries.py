@@ -115,6 +115,15 @@ def test_garbage_in_a_queue_runs_nothing_and_stops_nobody(sqlite_system: System,
     _goes_on(system, both)
 
 
+def test_garbage_in_place_of_remote_control_stops_nobody(sqlite_system: System) -> None:
+    system = sqlite_system
+    both = system.executor(), system.worker()
+    with system.redis() as client:
+        heard = [client.publish("/0.celery.pidbox", message) for message in GARBAGE.values()]
+    assert min(heard) == len(both)
+    _goes_on(system, both)
+
+
 def test_orders_that_the_executor_has_not_sealed_run_nothing(sqlite_system: System) -> None:
     system = sqlite_system
     both = system.executor(), system.worker()
