@@ -62,9 +62,10 @@ class Flower:
         except urllib.error.URLError:
             return 0, ""
 
-    def terminate(self, task: str) -> None:
+    def revoke(self, task: str, *, terminate: bool) -> None:
         """What the button does."""
-        path = f"{self._base}/api/task/revoke/{urllib.parse.quote(task)}?terminate=true"
+        query = f"terminate={str(terminate).lower()}"
+        path = f"{self._base}/api/task/revoke/{urllib.parse.quote(task)}?{query}"
         asked = urllib.request.Request(path, data=b"", headers=self._auth, method="POST")  # noqa: S310 - ours
         with urllib.request.urlopen(asked, timeout=20) as answer:  # noqa: S310 - same
             assert answer.status == 200
@@ -156,18 +157,30 @@ def test_operators_see_steps_by_name_with_readable_arguments_and_no_secret(sqlit
     assert re.search(r"\b[0-9A-HJKMNP-TV-Z]{26}\b", metrics) is None
 
 
-def test_a_step_that_an_operator_terminates_in_flower_fails_and_is_not_tried_again(
+def test_a_step_that_an_operator_revokes_or_terminates_fails_and_is_not_tried_again(
     sqlite_system: System,
 ) -> None:
     system = sqlite_system
     flower = start_flower(system)
-    system.pair()
-    run = system.start(single("hang"))
+    system.pair(concurrency=1)
+    running = system.start(single("hang"))
     begun = system.until(lambda: system.ledger.lines("begin"), "the step to begin")[0]
-    flower.terminate(ref_text(StepRef(run, "only", NO_ITEM, 1, begun.fence)))
-    system.finish([run])
-    (step,) = (dict(each) for each in system.workflows.get(run)["steps"])  # type: ignore[union-attr, arg-type]
-    assert step["error"] == {"type": "revoked", "message": "it was terminated by an operator"}
+    waiting = system.start(single("act"))
+    flower.revoke(ref_text(StepRef(waiting, "only", NO_ITEM, 1, begun.fence)), terminate=False)
+    flower.revoke(ref_text(StepRef(running, "only", NO_ITEM, 1, begun.fence)), terminate=True)
+    system.finish([running, waiting])
+    assert errors_of(system, running) == [
+        {"type": "revoked", "message": "it was terminated by an operator"},
+    ]
+    assert errors_of(system, waiting) == [
+        {"type": "revoked", "message": "it was revoked by an operator before it began"},
+    ]
+    assert len(system.ledger.lines()) == 1
+
+
+def errors_of(system: System, run: str) -> list[Any]:
+    found: dict[str, Any] = dict(system.workflows.get(run))
+    return [step["error"] for step in found["steps"]]
 
 
 def test_nobody_looks_at_tasks_and_workers_without_the_password(sqlite_system: System) -> None:

@@ -117,10 +117,7 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
             # Those of a pack that were reported before the process ended are over: for them this is no news.
             worker.report(StepLost(ref, reason=_words(error), worker=worker.name) for ref in self.refs)
         elif isinstance(error, Terminated):
-            killed = Error("revoked", "it was terminated by an operator")
-            worker.report(
-                StepFailed(ref, killed, ("revoked",), retry=False, worker=worker.name) for ref in self.refs
-            )
+            worker.report_terminated(self.refs)
         elif isinstance(error, OrderRefused):
             worker.forget(error.args)
         elif isinstance(error, MALFORMED):

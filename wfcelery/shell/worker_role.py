@@ -16,7 +16,7 @@ from celery.signals import task_revoked
 from celery.worker import state as celery_state
 
 from wfcelery.broker.client import connect, key_prefix
-from wfcelery.broker.names import Names
+from wfcelery.broker.names import STEP_TASK, Names
 from wfcelery.broker.sender import Sender
 from wfcelery.core.messages import Report, StepFailed, StepReturned, Trace
 from wfcelery.core.state import Error, StepRef
@@ -33,6 +33,8 @@ from wfcelery.wire.orders import ref_from
 from wfcelery.wire.seal import Seal
 
 if TYPE_CHECKING:
+    from celery import Task
+    from celery.app.task import Context
     from celery.worker import WorkController
 
     from wfcelery.settings import Settings
@@ -44,6 +46,7 @@ LOOK_EVERY_S: Final = 1.0
 HOLDINGS_PER_LEASE: Final = 10
 MOST_SEEN: Final = 100_000
 PREFORK: Final = "prefork"
+KILLED: Final = Error("revoked", "it was terminated by an operator")
 
 
 class WorkerRole:
@@ -229,12 +232,28 @@ class WorkerRole:
             if self._bench is not None:
                 self._bench.stop(request.id)
 
-    def _revoked(self, request: StepRequest | None = None, *, terminated: bool = False, **_: object) -> None:
-        """Report what was dropped before it began, because we or an operator said so."""
-        task_id = str(getattr(request, "id", ""))
-        if not terminated and hasattr(request, "refs"):
+    def _revoked(
+        self,
+        sender: Task | None = None,
+        request: Context | None = None,
+        *,
+        terminated: bool = False,
+        **_: object,
+    ) -> None:
+        """Report what was dropped before it began, or is being killed, because we or an operator said so."""
+        if sender is None or sender.name != STEP_TASK or request is None:
+            return
+        task_id = str(request.id)
+        if terminated:
+            # At once: Celery counts it as over, so that our holdings name it no more.
+            self.report_terminated(refs_of(task_id))
+        else:
             self._waiting.pop(task_id, None)
             self._report_stopped(task_id)
+
+    def report_terminated(self, refs: Iterable[StepRef]) -> None:
+        """Report what an operator has killed; harmless when done before."""
+        self.report(StepFailed(ref, KILLED, (KILLED.type,), retry=False, worker=self.name) for ref in refs)
 
     def _is_stopped(self, task_id: str) -> bool:
         """Tell whether nothing of a message is wanted any more; where a part is, the bench sorts it out."""
