@@ -202,7 +202,7 @@ def test_the_tables_know_better_than_the_watch_that_a_step_was_begun() -> None:
     run.begun("a")
     run.lost("a", begun=False)
     assert (run.state, run.run.attempts["a", -1].losses) == ({"a": "ready #2"}, 1)
-    assert not run.work[-1].again
+    assert run.work[-1].again  # its worker vanished: this one says first that it begins
 
 
 def test_a_loss_may_say_its_reason() -> None:
@@ -212,3 +212,8 @@ def test_a_loss_may_say_its_reason() -> None:
     lost = run.rows[("a", -1), 1].attempt
     assert lost.error is not None
     assert (lost.error.message, lost.worker) == ("worker w1 was killed by the kernel", "w1")
+
+
+def test_a_step_that_must_not_run_twice_says_that_it_begins_when_it_is_sent_first() -> None:
+    ordinary, careful = Table(ONE), Table({"a": {"tool": "echo", "on_lost": "hold", "done": True}})
+    assert [run.work[-1].again for run in (ordinary, careful)] == [False, True]

@@ -488,7 +488,8 @@ class Reference:
     def hand_over(self, key: Key) -> None:
         row = self.rows[key]
         if not self.held:
-            self.new_work.append(Handed(*key, row.attempt, row.args, row.sent))
+            must_tell = row.sent or row.losses > 0 or self.flow.steps[key[0]].on_lost is OnLost.HOLD
+            self.new_work.append(Handed(*key, row.attempt, row.args, must_tell))
 
     def hand_over_again(self, key: Key, row: Row) -> None:
         """Nobody has begun it: the same attempt goes out once more, if that is of use to anybody."""

@@ -67,6 +67,21 @@ def test_a_step_that_must_not_run_twice_waits_for_a_person_when_its_worker_vanis
     assert len(system.ledger.lines("begin")) == 2
 
 
+def test_a_step_that_must_not_run_twice_is_known_to_have_begun_before_it_does(sqlite_system: System) -> None:
+    """It takes its worker with it at once, before any holding could name it."""
+    system = sqlite_system
+    workers = [system.worker(concurrency=1, ready=None) for _ in range(2)]
+    system.ready(system.executor(ready=None), *workers)
+    run = system.start(single("kill_worker", on_lost="hold"))
+    system.until(lambda: system.events(run, "step_parked"), "the step to be parked")
+    assert [(number, status) for number, status, _ in attempts(system, run)] == [
+        (1, "failed"),
+        (2, "pending"),
+    ]
+    assert sum(worker.popen.poll() is None for worker in workers) == 1
+    assert len(system.ledger.lines("begin")) == 1
+
+
 def _reserved(system: System) -> int:
     rows = system.query("SELECT holding FROM workers")
     return sum(int('"reserved":0' not in str(row[0])) for row in rows)

@@ -266,7 +266,11 @@ class NewRun:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Hand a ready step to a worker. `again`: the same attempt was handed over before."""
+    """Hand a ready step to a worker.
+
+    `again`: the worker says that it begins before it calls the tool, because the same attempt was handed over
+    before, an earlier one took its worker with it, or the step must not run twice (`on_lost: hold`).
+    """
 
     ref: StepRef
     flow: str

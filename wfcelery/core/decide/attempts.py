@@ -45,6 +45,7 @@ def dispatch(draft: Draft, attempt: Attempt) -> None:
     if draft.run.held or attempt.tool is None:
         return
     step = draft.step_of(attempt)
+    suspect = attempt.sent_at is not None or attempt.losses > 0
     draft.effects.append(
         Dispatch(
             ref=draft.ref(attempt),
@@ -55,7 +56,7 @@ def dispatch(draft: Draft, attempt: Attempt) -> None:
             timeout_s=step.timeout_s,
             queue=step.queue,
             priority=step.priority,
-            again=attempt.sent_at is not None,
+            again=suspect or step.on_lost is OnLost.HOLD,
         )
     )
 
