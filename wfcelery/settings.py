@@ -28,6 +28,7 @@ DEFAULT_LEASE_S: Final = 30.0
 NAMES: Final = (
     "database_url",
     "broker_url",
+    "key_prefix",
     "secret_key",
     "worker_key",
     "tools",
@@ -45,6 +46,7 @@ class Settings:
 
     database_url: str = DEFAULT_DATABASE
     broker_url: str | None = None
+    key_prefix: str = ""
     secret_key: tuple[str, ...] = field(default=(), repr=False)
     worker_key: tuple[str, ...] = field(default=(), repr=False)
     tools: tuple[str, ...] = ()

@@ -85,7 +85,7 @@ def test_an_unknown_key_of_the_file_is_refused_with_what_is_known(tmp_path: Path
     (tmp_path / "wfcelery.toml").write_text('zzz = "1"\n')
     assert refusal({}, {}, tmp_path) == (
         "setting zzz: is not known (in wfcelery.toml); the known ones are database_url, broker_url, "
-        "secret_key, worker_key, tools, base_url, user, lease_s"
+        "key_prefix, secret_key, worker_key, tools, base_url, user, lease_s"
     )
 
 

@@ -228,6 +228,7 @@ ENVIRON = {
 SETTINGS = Settings(
     database_url="sqlite:///x.db",
     broker_url="redis://b",
+    key_prefix="shop:",
     secret_key=(SECRET,),
     tools=("one", "two"),
     lease_s=2.5,
@@ -242,6 +243,7 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
         "PYTHONUNBUFFERED": "1",
         "WFCELERY_TEST_X": "free",
         "WFCELERY_BROKER_URL": "redis://b",
+        "WFCELERY_KEY_PREFIX": "shop:",
         "WFCELERY_TOOLS": "one,two",
         "WFCELERY_LEASE_S": "2.5",
     }

@@ -35,7 +35,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     broker = None
     if settings.broker_url is not None:
         try:
-            broker = _broker(settings.broker_url)
+            broker = _broker(settings.broker_url, Names(settings.key_prefix))
             yield from findings.of_broker(broker, time.time())
         except WfceleryError as error:
             yield Finding("broker", Level.FAIL, str(error), "start it, or correct WFCELERY_BROKER_URL")
@@ -54,7 +54,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _tools(settings, flows)
 
 
-def _broker(url: str) -> BrokerState:
+def _broker(url: str, names: Names) -> BrokerState:
     with closing(connect(url)) as client:
         with reaching(client):
             client.ping()  # The first round trip is a connection, too.
@@ -66,8 +66,8 @@ def _broker(url: str) -> BrokerState:
             took_s=took,
             clock=int(seconds) + int(micros) / 1e6,
             complaints=check_server(client),
-            pulses=Pulse(client, Names()).pulses(),
-            mailbox=Sender(client, Names()).length(),
+            pulses=Pulse(client, names).pulses(),
+            mailbox=Sender(client, names).length(),
             version=_version(client),
         )
 

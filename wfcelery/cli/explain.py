@@ -73,7 +73,9 @@ def _broker(settings: Settings, queues: Iterable[str | None]) -> BrokerSeen | No
 
     client = connect(settings.broker_url)
     try:
-        return BrokerSeen(lengths(client, Names(), {queue or STEPS_QUEUE for queue in queues}))
+        return BrokerSeen(
+            lengths(client, Names(settings.key_prefix), {queue or STEPS_QUEUE for queue in queues})
+        )
     except NotReachable as error:
         return BrokerSeen(trouble=str(error))
     finally:

@@ -44,12 +44,16 @@ def health(*, role: str, name: str) -> int:
     settings = settings_of()
     if settings.broker_url is None:
         raise NotReachable("the broker", "WFCELERY_BROKER_URL is not set")
-    well, said = _worker(settings, name) if role == "worker" else _pulse(settings.broker_url, role)
+    well, said = (
+        _worker(settings, name)
+        if role == "worker"
+        else _pulse(settings.broker_url, settings.key_prefix, role)
+    )
     click.echo(said)
     return SUCCESS if well else FAILED
 
 
-def _pulse(broker_url: str, role: str) -> tuple[bool, str]:
+def _pulse(broker_url: str, prefix: str, role: str) -> tuple[bool, str]:
     import time
 
     from wfcelery.broker.client import connect
@@ -59,7 +63,7 @@ def _pulse(broker_url: str, role: str) -> tuple[bool, str]:
 
     who = "the executor" if role == "executor" else role
     with closing(connect(broker_url)) as client:
-        seen = Pulse(client, Names()).pulses().get(role)
+        seen = Pulse(client, Names(prefix)).pulses().get(role)
     if seen is None:
         return False, f"{who} was never heard on this broker"
     age = max(0.0, time.time() - seen)

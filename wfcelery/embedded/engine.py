@@ -11,12 +11,12 @@ from wfcelery.core.limits import DEFAULT, Limits
 from wfcelery.core.messages import Principal, StepLost, StepUnsent
 from wfcelery.core.values import Json
 from wfcelery.embedded.clock import VirtualClock
-from wfcelery.executor.clock import SystemClock
 from wfcelery.embedded.mailbox import LocalMailbox
 from wfcelery.embedded.pool import InlinePool, ThreadPool
 from wfcelery.embedded.waiting import Waiting, describe
 from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.answers import new_command_id, new_run_id, raise_refusal
+from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Asked, Message, Start

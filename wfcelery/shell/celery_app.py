@@ -43,7 +43,7 @@ def make_app(settings: Settings) -> Celery:
         raise InvalidSettings("broker_url", reason)
     app = Celery("wfcelery", broker=as_celery_url(settings.broker_url), amqp=Amqp)
     app.conf.update(
-        broker_transport_options=TRANSPORT,
+        broker_transport_options={**TRANSPORT, "global_keyprefix": settings.key_prefix},
         broker_connection_retry_on_startup=True,
         result_backend=None,
         task_ignore_result=True,

@@ -55,11 +55,12 @@ class Place:
                 # A list names several that stand in for one another; which of them has the mailbox?
                 text = url if isinstance(url, str) else ";".join(url)
                 return Broker(text, dict(options or {}))
-        found = self.broker_url or _settings().broker_url
+        known = _settings()
+        found = self.broker_url or known.broker_url
         if not found:
             reason = "is not set; give it as WFCELERY_BROKER_URL, like redis://localhost:6379/0"
             raise InvalidSettings("broker_url", reason)
-        return Broker(found, {})
+        return Broker(found, {"global_keyprefix": known.key_prefix})
 
     def ring(self) -> Keyring:
         """Give the keys; who talks to the executor needs the secret."""

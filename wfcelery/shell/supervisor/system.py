@@ -31,6 +31,7 @@ def programs(settings: Settings, workforce: Workforce, environ: Mapping[str, str
     common = without_settings(environ) | {
         "PYTHONUNBUFFERED": "1",
         "WFCELERY_BROKER_URL": settings.broker_url or "",
+        "WFCELERY_KEY_PREFIX": settings.key_prefix,
         "WFCELERY_TOOLS": ",".join(settings.tools),
         "WFCELERY_LEASE_S": f"{settings.lease_s:g}",
     }
