@@ -55,7 +55,8 @@ def test_a_broker_that_is_killed_and_comes_back_empty_under_load_loses_nothing(s
     assert system.unexplained() == {}
 
 
-def test_a_storm_of_cut_connections_stops_nothing(system: System) -> None:
+def test_a_storm_of_cut_connections_stops_nothing(sqlite_system: System) -> None:
+    system = sqlite_system
     system.executor()
     system.worker(concurrency=3)
     cut = 0
