@@ -16,7 +16,7 @@ from wfcelery.errors import NotConfirmed, NotReachable
 from wfcelery.executor.answers import new_run_id
 
 CONFIRMED_WITHIN_S = 2.0
-REPEATED_FOR_S = 120.0
+REPEATED_FOR_S = 60.0
 
 
 class Load:
@@ -53,7 +53,7 @@ class Load:
         if self._failure is not None and error is None:
             raise self._failure
 
-    def more(self, count: int, timeout_s: float = 120.0) -> None:
+    def more(self, count: int, timeout_s: float = 60.0) -> None:
         """Wait until so many more were accepted."""
         enough = len(self.accepted) + count
         self._system.until(lambda: len(self.accepted) >= enough or self._failure, f"{count} more", timeout_s)

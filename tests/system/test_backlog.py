@@ -36,7 +36,7 @@ def test_a_backlog_that_is_flushed_away_finishes_all_the_same(system: System) ->
     system.until(lambda: len(system.ledger.lines("end")) > RUNS / 10, "a part to be done")
     waiting = _queued(system)
     system.flush()
-    system.finish(runs, 120)
+    system.finish(runs, 90)
     assert waiting > RUNS / 2
     assert system.count_events("step_resent") > RUNS / 2
     assert system.statuses() == {"completed": RUNS}
@@ -58,7 +58,7 @@ def _cancel_half(system: System, then: Callable[[], None]) -> None:
     answered = _cancel(system, cancelled)
     waiting = _queued(system)
     then()
-    system.finish(runs, 120)
+    system.finish(runs, 90)
     begun = {line.run: line.at for line in system.ledger.lines("begin") if line.run in answered}
     assert waiting > RUNS / 4
     assert [run for run, at in begun.items() if at > answered[run] + DROPPED_WITHIN_S] == []
@@ -92,7 +92,7 @@ def _finish_and_count_markers(system: System, runs: Sequence[str]) -> list[int]:
         counts.append(_markers(system))
         return system.statuses() == {"completed": len(runs)}
 
-    system.until(all_ended, "the backlog to be done", 120)
+    system.until(all_ended, "the backlog to be done", 90)
     return counts
 
 

@@ -33,7 +33,7 @@ def _survive(system: System, away_s: float) -> None:
     system.until(lambda: time.monotonic() - gone > away_s, "the lease to be long over")
     assert away_s > 2 * system.lease_s
     system.start_broker()
-    system.finish(held + queued, 120)
+    system.finish(held + queued, 90)
     assert system.statuses() == {"completed": 23}
     assert system.ledger.repeated() == {}
     assert system.query("SELECT id FROM workflow_steps WHERE attempt > 1") == []
@@ -49,7 +49,7 @@ def test_a_broker_that_is_killed_and_comes_back_empty_under_load_loses_nothing(s
         system.start_broker()
         load.more(10)
     runs = load.accepted
-    system.finish(runs, 120)
+    system.finish(runs, 90)
     assert system.statuses() == {"completed": len(runs)}
     assert system.joins("bottom") == dict.fromkeys(runs[::2], 1)
     assert system.unexplained() == {}
@@ -65,7 +65,7 @@ def test_a_storm_of_cut_connections_stops_nothing(sqlite_system: System) -> None
             load.more(2)
             cut += system.cut_connections()
     runs = load.accepted
-    system.finish(runs, 120)
+    system.finish(runs, 90)
     assert cut >= 20
     assert system.statuses() == {"completed": len(runs)}
     assert system.joins("bottom") == dict.fromkeys(runs[::2], 1)

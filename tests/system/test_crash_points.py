@@ -26,7 +26,7 @@ def test_an_executor_killed_between_commit_and_letting_go_loses_and_repeats_noth
     second = system.executor(ready=None, **harm(f"{place}:2"))
     out.append(_out_at_death(system, second))
     system.executor()
-    system.finish(runs, 120)
+    system.finish(runs, 90)
     assert min(out) > 0
     assert system.statuses() == {"completed": 2 * RUNS}
     assert system.joins("bottom") == dict.fromkeys(runs[:RUNS], 1)

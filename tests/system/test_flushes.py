@@ -20,7 +20,7 @@ def test_three_flushes_under_load_lose_nothing_and_repeat_nothing_without_a_reas
             in_flight.append(system.until(system.out, "steps to be out"))
             system.flush()
     runs = load.accepted
-    system.finish(runs, 120)
+    system.finish(runs, 90)
     assert min(in_flight) > 0
     assert len(runs) >= FLUSHES * RUNS_BETWEEN
     assert system.statuses() == {"completed": len(runs)}
