@@ -19,7 +19,14 @@ from bench.rivals import LENGTH, Celery, Ours, celery, ours
 from tests.services import postgres, valkey
 
 PARTS = ("throughput", "latency", "fan-out")
-UNITS = {"throughput": "steps_per_s", "latency": "ms_per_step", "fan-out": "s"}
+BRIEF = ("throughput", "latency")
+UNITS = {
+    "throughput": "steps_per_s",
+    "latency": "ms_per_step",
+    "fan-out": "s",
+    "branch-growth": "ratio",
+    "load": "load",
+}
 COMPARED = (
     ("postgresql", "canvas"),
     ("sqlite", "canvas"),
@@ -88,15 +95,15 @@ def measure(
                     for what, figure in figures.items():
                         samples[what, who].append(figure)
             load = os.getloadavg()[0]
+            samples["load", "all of the machine"].append(load)
             took = time.monotonic() - began
             say(f"{name}: round {number + 1} of {rounds}, {turn}: {took:.1f} s, load {load:.1f}")
     return [*_figures(name, samples), *_ratios(name, samples)]
 
 
 def _figures(name: str, samples: Samples) -> list[Figure]:
-    units = UNITS | {"branch-growth": "ratio"}
     return [
-        Figure(f"{name}-{what}", who, units[what], tuple(found)) for (what, who), found in samples.items()
+        Figure(f"{name}-{what}", who, UNITS[what], tuple(found)) for (what, who), found in samples.items()
     ]
 
 
