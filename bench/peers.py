@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from celery import Celery, chord
+from celery import Celery
 from celery.signals import worker_ready
 
 from bench.marks import Marks
@@ -27,12 +27,6 @@ marks = Marks(Path(os.environ[MARKS]))
 @app.task(ignore_result=True)  # type: ignore[untyped-decorator] # celery ships no types
 def no_op() -> None:
     marks.add()
-
-
-@app.task(ignore_result=True)  # type: ignore[untyped-decorator] # same
-def spread(width: int) -> None:
-    """The first of a fan-out. It sends the chord itself: whoever does needs a result backend."""
-    chord([member.si(index) for index in range(width)])(total.s(width))
 
 
 @app.task  # type: ignore[untyped-decorator] # same
