@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.flows_strategy import Steps
 from tests.model.table import Table
-from wfcelery.core.messages import StepBegun, StepLost, StepReturned
+from wfcelery.core.messages import StepBegun, StepDone, StepLost, StepReturned, StepSent, StepUnsent
 from wfcelery.core.state import StepStatus
 
 ONE: Steps = {"a": {"tool": "echo", "retry": {"max_attempts": 1}, "done": True}}
@@ -87,19 +87,59 @@ def test_a_postponed_step_keeps_who_began_it_and_when() -> None:
 def test_a_step_that_is_handed_back_goes_out_again_as_the_same_attempt() -> None:
     run = Table(ONE)
     run.sent("a")
-    for _ in range(2):
+    for fence in (4, 6):
         run.returned("a")
-        assert events(run) == [("step_returned", "w1", {"status": "ready", "reason": "redelivered"})]
+        assert events(run) == [
+            ("step_returned", "w1", {"status": "ready", "fence": fence, "reason": "redelivered"})
+        ]
         run.restart()
         run.sent("a")
         assert run.told == ["step_running_again"]
-    assert [(work.ref, work.again) for work in run.work] == [
-        (run.ref("a"), False),
-        (run.ref("a"), True),
-        (run.ref("a"), True),
+    assert [(work.ref.attempt, work.ref.fence, work.again) for work in run.work] == [
+        (1, 2, False),
+        (1, 4, True),
+        (1, 6, True),
     ]
     run.done("a", 1)
     assert run.ended == ("completed", 1)
+
+
+def test_a_step_that_is_handed_back_twice_in_the_same_words_goes_out_once() -> None:
+    run = Table(ONE)
+    run.sent("a")
+    word = StepReturned(run.ref("a"), "redelivered", "w1")
+    run.say(word)
+    run.say(word)
+    assert (run.told, run.handed) == ([], ["a", "a"])
+    run.sent("a")
+    run.restart()
+    run.say(word)
+    assert (run.told, run.handed) == ([], ["a", "a"])
+    run.send_in_turn([returned := StepReturned(run.ref("a")), returned, returned], run.now)
+    assert run.handed == ["a", "a", "a"]
+
+
+def test_what_is_said_of_the_copy_that_came_back_is_about_nothing() -> None:
+    run = Table(ONE)
+    old = run.ref("a")
+    run.returned("a")
+    now = run.ref("a")
+    for word in (
+        StepSent(old),
+        StepUnsent(old),
+        StepBegun(old, "w1"),
+        StepLost(old, begun=False),
+        StepLost(old),
+    ):
+        run.say(word)
+        assert run.told == []
+    run.say(StepDone(old, 1, worker="w1"))
+    reason = f"attempt 1 with fence {now.fence} is the current one"
+    assert events(run) == [
+        ("report_refused", "w1", {"report": "StepDone", "fence": old.fence, "reason": reason})
+    ]
+    run.done("a", 2)
+    assert run.ended == ("completed", 2)
 
 
 def test_a_ready_step_that_is_handed_back_was_handed_over() -> None:

@@ -58,11 +58,14 @@ def test_a_step_that_comes_back_goes_out_again_and_its_history_stays_whole(desk:
     run = desk.start(ONE)
     ref = desk.take("a").ref
     desk.tell(StepReturned(ref, "redelivered", "w1"))
-    desk.tell(StepLost(ref, begun=False, reason="its queue was emptied"))
+    again = desk.take("a").ref
+    assert again == ref._replace(fence=4)
+    desk.tell(StepReturned(ref, "redelivered", "w1"), StepReturned(ref, "redelivered", "w1"))
+    desk.tell(StepLost(again, begun=False, reason="its queue was emptied"))
     desk.restart()
-    desk.tell(StepBegun(ref, "w2", desk.clock.now()))
-    desk.tell(StepReturned(ref, "redelivered", "w1"))
-    assert [(each.ref, each.again) for each in desk.out.sent] == [(ref, False), (ref, True), (ref, True)]
+    desk.tell(StepBegun(again, "w2", desk.clock.now()))
+    desk.tell(StepReturned(again, "redelivered", "w1"))
+    assert [(each.ref, each.again) for each in desk.out.sent] == [(ref, False), (again, True), (again, True)]
     desk.done("a", 1)
     assert [event["type"] for event in desk.events(run)] == [
         "run_started",

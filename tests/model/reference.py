@@ -211,6 +211,7 @@ class Reference:
                 row.status, row.sent, row.begun = RUNNING, True, True
             case StepReturned():
                 if not row.begun:
+                    row.ref = None  # The copy that came back is gone: the next one has a ticket of its own.
                     self.hand_over_again(key, row)
             case StepLost(begun=False) if not row.begun:
                 self.hand_over_again(key, row)

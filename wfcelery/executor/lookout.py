@@ -74,7 +74,11 @@ class Lookout:
         """Stop watching what is no longer with a worker."""
         for change in changes:
             for write in change.writes.values():
-                after = write.after
+                before, after = write.before, write.after
+                if before is not None and before.fence and before.fence != after.fence:
+                    # It was handed back and got another fence: the copy that came back is gone.
+                    old = StepRef(change.after.id, after.name, after.item, after.attempt, before.fence)
+                    self._watch.ended(old)
                 if after.fence and after.status not in WITH_A_WORKER:
                     ref = StepRef(change.after.id, after.name, after.item, after.attempt, after.fence)
                     self._watch.ended(ref)

@@ -1,7 +1,9 @@
 """A step on its way to a worker: sent, begun, handed back, lost.
 
-A step that goes out again under the same attempt and fence is `ready` once more and keeps its `sent_at`: by
-that every later reader knows that it was handed over before.
+A step that goes out again as the same attempt is `ready` once more and keeps its `sent_at`: by that every
+later reader knows that it was handed over before. One that was handed back gets a new fence: the copy that
+came back is known to be gone, so that whatever still names it, another word of the return too, is about
+nothing. One that is thought lost keeps its fence: its first copy may turn up, and its report then counts.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def take_back(draft: Draft, message: StepReturned) -> None:
     attempt = held_by_worker(draft, message.ref)
     if attempt is not None and attempt.started_at is None:
         handed = _handed_over(draft, attempt)
-        _hand_over_again(draft, handed, "step_returned", message.reason, message.worker)
+        _hand_over_again(draft, handed, draft.next_seq, "step_returned", message)
 
 
 def give_up(draft: Draft, message: StepLost) -> None:
@@ -65,7 +67,7 @@ def give_up(draft: Draft, message: StepLost) -> None:
         return
     if draft.run.held and attempt.status is StepStatus.READY and attempt.sent_at is not None:
         return  # That it is on its way to nobody is known: `Resume` will hand it over.
-    _hand_over_again(draft, attempt, "step_resent", message.reason, message.worker)
+    _hand_over_again(draft, attempt, attempt.fence, "step_resent", message)
 
 
 def _handed_over(draft: Draft, attempt: Attempt) -> Attempt:
@@ -75,10 +77,12 @@ def _handed_over(draft: Draft, attempt: Attempt) -> Attempt:
     return draft.move(attempt._replace(status=StepStatus.RUNNING, sent_at=draft.now), event)
 
 
-def _hand_over_again(draft: Draft, attempt: Attempt, event: str, reason: str, worker: str | None) -> None:
+def _hand_over_again(
+    draft: Draft, attempt: Attempt, fence: int, event: str, message: StepReturned | StepLost
+) -> None:
     if not is_needed(draft, attempt):
         abandon(draft, attempt)
         return
     sent_at = draft.now if attempt.sent_at is None else attempt.sent_at
-    ready = attempt._replace(status=StepStatus.READY, sent_at=sent_at)
-    dispatch(draft, draft.move(ready, event, actor=worker or "", told={"reason": reason}))
+    ready = attempt._replace(status=StepStatus.READY, sent_at=sent_at, fence=fence)
+    dispatch(draft, draft.move(ready, event, actor=message.worker or "", told={"reason": message.reason}))
