@@ -95,3 +95,15 @@ def _pass_by(system: System, seconds: float) -> None:
     """Let time pass: what is waited for here is that nothing happens."""
     end = time.monotonic() + seconds
     system.until(lambda: time.monotonic() > end, "time to pass")
+
+
+def test_a_broker_that_knows_of_a_later_executor_than_the_tables_is_set_right(sqlite_system: System) -> None:
+    """As after a database was restored from a backup, and the broker was not."""
+    system = sqlite_system
+    executor, _ = system.executor(), system.worker()
+    with system.redis() as client:
+        client.set("wfcelery.epoch", 999_999)
+        run = system.start(chain(3))
+        system.finish([run])
+        assert client.get("wfcelery.epoch") == b"1"
+    assert executor.popen.poll() is None

@@ -35,7 +35,10 @@ if stored > mine then return false end
 if stored < mine then redis.call('SET', KEYS[1], ARGV[1]) end
 redis.call('DEL', KEYS[4])
 local held = redis.call('LRANGE', KEYS[2], 0, -1)
-if #held > 0 then return held end
+if #held > 0 then
+  table.insert(held, 1, redis.call('LLEN', KEYS[3]))
+  return held
+end
 local bytes, batch = 0, {ARGV[2]}
 for _ = 1, tonumber(ARGV[3]) do
   local message = redis.call('LMOVE', KEYS[3], KEYS[2], 'LEFT', 'RIGHT')
@@ -48,6 +51,7 @@ for _ = 1, tonumber(ARGV[3]) do
   batch[#batch + 1] = message
 end
 if #batch > 1 then redis.call('LPUSH', KEYS[2], ARGV[2]) end
+table.insert(batch, 1, redis.call('LLEN', KEYS[3]))
 return batch
 """
 
@@ -97,6 +101,7 @@ class RedisMailbox:
         self._sender = Sender(client, names)
         self._pulse = Pulse(client, names)
         self._token = b""
+        self._left = 0
         self._take = client.register_script(_TAKE)
         self._done = client.register_script(_DONE)
         self._stop = client.register_script(_STOP)
@@ -116,7 +121,7 @@ class RedisMailbox:
             )
         if batch is None:
             raise LostLease(self._epoch)
-        self._token, *payloads = batch
+        self._left, self._token, *payloads = batch
         return tuple(self._read(payload) for payload in payloads)
 
     def done(self) -> None:
@@ -125,6 +130,16 @@ class RedisMailbox:
             held = self._done([self._names.epoch, self._names.inflight], [self._epoch, self._token])
         if not held:
             raise LostLease(self._epoch)
+
+    @property
+    def left(self) -> int:
+        """How many messages waited behind those taken last."""
+        return self._left
+
+    def claim(self) -> None:
+        """Make the broker's epoch mine, whatever it is: for who knows from the tables that it is so."""
+        with reaching(self._client):
+            self._client.set(self._names.epoch, self._epoch)
 
     def nonce(self) -> tuple[str, bool]:
         """Tell the mailbox's nonce, and whether it had to be made: the broker is new or was flushed."""

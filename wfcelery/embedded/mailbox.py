@@ -35,6 +35,11 @@ class LocalMailbox:
         with self._changed:
             self._taken.clear()
 
+    @property
+    def left(self) -> int:
+        """How many messages wait to be taken."""
+        return len(self._waiting)
+
     def wait(self, seconds: float | None) -> None:
         """Return when there is something to take, or after `seconds`."""
         with self._changed:

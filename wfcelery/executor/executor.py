@@ -8,6 +8,7 @@ handed over is `ready` in the tables, and is found there by the next executor.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -41,6 +42,8 @@ from wfcelery.store.lease import Lease
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+logger: Final = logging.getLogger("wfcelery.executor")
+
 BATCH: Final = 500
 CACHED_RUNS: Final = 2_048
 NEVER: Final = float("inf")
@@ -48,6 +51,7 @@ TIDY_EVERY_S: Final = 3_600.0
 ANSWERS_KEPT_S: Final = 7 * 86_400.0
 WORKERS_KEPT_S: Final = 86_400.0
 LETTERS_KEPT_S: Final = 30 * 86_400.0
+BATCHES_BEFORE_TIMERS: Final = 20
 MARK_WITHIN_S: Final = 1.0
 """How long the tables may say `ready` of a step that was handed over, while there is other work to do."""
 
@@ -90,6 +94,8 @@ class Executor:
         self._next_due = 0.0
         self._renew_at = 0.0
         self._tidy_at = 0.0
+        self._put_off = 0
+        self._knows_out = False
 
     @property
     def next_due(self) -> float:
@@ -101,33 +107,27 @@ class Executor:
         """Tell whether steps were handed over of which the tables do not know yet."""
         return bool(self._unmarked)
 
-    def take_over(self) -> int:
-        """Look at what an earlier executor had out; tell how many steps that were."""
-        if self._lookout is None:
-            return 0
-        with self._database.reading() as conn:
-            return self._lookout.begin(conn, self._definitions)
-
     def run_once(self, findings: Sequence[Told] = (), *, marks: bool = True) -> int:
         """Take in one batch, the findings, then the timers that are due; tell how many messages there were.
 
         Without `marks`, a batch that holds nothing else is no reason to write that steps were handed over.
         """
+        self._look_again()
         taken = self._mailbox.take(BATCH)
         signs = [message for message in taken if is_sign(message)]
         messages = [message for message in taken if not is_sign(message)] if signs else taken
         if self._lookout is not None:
             findings = [*self._lookout.hear(signs, messages), *findings]
-        messages = [*messages, *findings]
+        messages = [*messages, *(each for each in findings if run_of(each) not in self._unwritable)]
         now = self._clock.now()
-        due = now >= self._next_due
-        late = now >= self._marks_due
-        idle = not due and now < self._renew_at and not (self._unmarked and (marks or late))
+        due = now >= self._next_due and self._is_turn_of_timers()
+        late = _has_come(self._marks_due, now, MARK_WITHIN_S)
+        idle = not due and not self._must_renew(now) and not (self._unmarked and (marks or late))
         if not messages and not signs and idle:
             return 0
         try:
             self._commit(messages, timers=due, marks=late or (marks and not messages), signs=signs)
-        except (LostLease, NotReachable):
+        except LostLease:
             self._forget()
             raise
         except StoreError:
@@ -136,9 +136,33 @@ class Executor:
             sent = [StepSent(refs[0]) for refs in self._unmarked.values()]
             for message in (*sent, *messages, *(self._overdue(now) if due else ())):
                 self._commit_alone(message)
+        except Exception:
+            # Perhaps it was committed, perhaps not.
+            self._forget()
+            raise
         if taken:
             self._mailbox.done()
         return len(taken)
+
+    def _look_again(self) -> None:
+        """Make sure that what is out is watched: at the start, and whenever a commit is in doubt."""
+        if self._lookout is not None and not self._knows_out:
+            with self._database.reading() as conn:
+                found = self._lookout.look_again(conn, self._definitions)
+            self._knows_out = True
+            if found:
+                logger.info("%d steps were out", found)
+
+    def _is_turn_of_timers(self) -> bool:
+        """Let timers wait for what came before them, but not for ever: an executor may never be idle."""
+        if self._mailbox.left and self._put_off < BATCHES_BEFORE_TIMERS:
+            self._put_off += 1
+            return False
+        self._put_off = 0
+        return True
+
+    def _must_renew(self, now: float) -> bool:
+        return _has_come(self._renew_at, now, self._lease.ttl_s)
 
     def _commit_alone(self, message: Message) -> None:
         """Write one message; one that cannot be written is set aside, and its run fails."""
@@ -220,7 +244,7 @@ class Executor:
     def _hold_lease(self, conn: Connection, now: float) -> None:
         """Make sure that nobody else writes, now and for a while."""
         self._lease.check(conn)
-        if now >= self._renew_at:
+        if self._must_renew(now):
             self._lease.renew(conn, now)
             self._renew_at = now + self._lease.ttl_s / 3
             if now >= self._tidy_at:
@@ -288,6 +312,12 @@ class Executor:
         self._definitions.forget()
         self._next_due = 0.0
         self._renew_at = 0.0
+        self._knows_out = False
+
+
+def _has_come(moment: float, now: float, most: float) -> bool:
+    """Tell whether a moment that was never more than `most` away has come, or the clock was set back."""
+    return now >= moment or (moment - now > most and moment != NEVER)
 
 
 __all__ = ["BATCH", "Executor", "Letter"]

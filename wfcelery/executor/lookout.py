@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.messages import Dispatch, StepBegun, StepDone, StepLost
 from wfcelery.core.state import StepRef, StepStatus
+from wfcelery.errors import WfceleryError
 from wfcelery.executor.messages import Holding, Message, Sign
 from wfcelery.executor.packer import Packer
 from wfcelery.executor.ports import MarkerPost
@@ -39,19 +40,22 @@ class Lookout:
         self._clock = WatchClock()
         self._now = 0.0
         self._nonce: str | None = None
+        self._knows_workers = False
 
-    def begin(self, conn: Connection, definitions: Definitions) -> int:
-        """Take over what an earlier executor had out; tell how many steps that were."""
-        self._watch.known(((row.name, row.boot_id) for row in workers.known(conn)), self._now)
-        out = steps.out(conn, MOST_STEPS)
-        for step in out:
-            flow = definitions.get(conn, step.definition_id).flow
-            spec = flow.steps[step.ref.step]
-            place = self._post.place(spec.queue, spec.priority)
-            self._watch.found([(step.ref, *place)], self._now)
+    def look_again(self, conn: Connection, definitions: Definitions) -> int:
+        """Find what is out and was not known to be: of an earlier executor, or of a commit in doubt.
+
+        Tells how many steps that were.
+        """
+        if not self._knows_workers:
+            self._watch.known(((row.name, row.boot_id) for row in workers.known(conn)), self._now)
+            self._knows_workers = True
+        unknown = [step for step in steps.out(conn, MOST_STEPS) if step.ref not in self._watch]
+        for step in unknown:
+            self._watch.found([(step.ref, *self._place_of(conn, definitions, step))], self._now)
             if step.worker is not None:
                 self._watch.found_held(step.ref, step.worker, self._now)
-        return len(out)
+        return len(unknown)
 
     def hear(self, signs: Iterable[Sign], messages: Iterable[Message]) -> list[StepBegun]:
         """Take in signs of life; tell of steps that are now known to have begun."""
@@ -85,7 +89,7 @@ class Lookout:
                     if after.tool is not None:
                         self._packer.note(after.tool, brief=ref in self._brief)
 
-    def tick(self, nonce: str) -> list[StepLost]:
+    def tick(self, nonce: str, *, judge: bool) -> list[StepLost]:
         """Let time pass, as far as the broker was heard; send markers; judge. `nonce` is the broker's own."""
         self._now = self._clock.tick(time.monotonic(), heard=True)
         if nonce != self._nonce:
@@ -95,7 +99,15 @@ class Lookout:
         markers = self._watch.markers(self._now)
         if markers:
             self._post.mark(markers)
-        return self._watch.judge(self._now)
+        return self._watch.judge(self._now) if judge else []
+
+    def _place_of(self, conn: Connection, definitions: Definitions, step: steps.Out) -> tuple[str, int]:
+        try:
+            spec = definitions.get(conn, step.definition_id).flow.steps[step.ref.step]
+        except (KeyError, WfceleryError):
+            # A definition that can no longer be read must not keep the others from being watched.
+            return self._post.place(None, None)
+        return self._post.place(spec.queue, spec.priority)
 
 
 def write_workers(conn: Connection, signs: Iterable[Sign], now: float) -> None:

@@ -26,6 +26,10 @@ class Mailbox(Protocol):
     def done(self) -> None:
         """Let go of what was taken: it has been written."""
 
+    @property
+    def left(self) -> int:
+        """How many messages waited behind those taken last."""
+
 
 class Dispatcher(Protocol):
     """Hands steps to workers."""

@@ -101,6 +101,9 @@ class Watch:
         self._again: set[StepRef] = set()  # sent more than once, and no marker has passed the last copy
         self._now = 0.0
 
+    def __contains__(self, ref: StepRef) -> bool:
+        return ref in self._cases or ref in self._lines
+
     def __len__(self) -> int:
         return len(self._cases) + len(self._lines)
 

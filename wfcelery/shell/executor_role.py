@@ -19,7 +19,7 @@ from wfcelery.broker.names import Names
 from wfcelery.broker.sender import Sender
 from wfcelery.errors import InvalidSettings, LostLease, NotReachable
 from wfcelery.executor.clock import SystemClock
-from wfcelery.executor.executor import BATCH, NEVER, Executor
+from wfcelery.executor.executor import NEVER, Executor
 from wfcelery.executor.lookout import Lookout
 from wfcelery.executor.packer import Packer
 from wfcelery.executor.watch import Watch
@@ -40,7 +40,7 @@ logger: Final = logging.getLogger("wfcelery.executor")
 
 LONGEST_LEASE_S: Final = 10.0
 STANDBY_S: Final = 0.2
-BATCHES_AT_ONCE: Final = 20
+BATCHES_AT_ONCE: Final = 10
 WAKE_WITHIN_S: Final = 60.0
 OVERTAKEN: Final = 75  # EX_TEMPFAIL: whoever supervises us starts us again, as a standby
 
@@ -64,7 +64,6 @@ class ExecutorRole:
         self._sender = Sender(self._client, self._names)
         self._lease: lease.Lease | None = None
         self._wake_at = NEVER
-        self._begun = False
         self._trouble = ""
 
     def stand_by(self) -> None:
@@ -107,11 +106,6 @@ class ExecutorRole:
     def begin(self) -> None:
         """Begin to work, or go on after the broker was away."""
         with _Troubles(self):
-            if not self._begun:
-                found = self._executor.take_over()
-                self._begun = True
-                if found:
-                    logger.info("%d steps were out", found)
             self._wake_at = NEVER
             self.tick()
 
@@ -131,9 +125,8 @@ class ExecutorRole:
             nonce, _ = self._mailbox.nonce()
             drained = self._drain()
             self._mailbox.beat("executor", self._clock.now())
-            lost = self._lookout.tick(nonce)
             # What is still in the mailbox may be the very report of a step that seems lost.
-            self._executor.run_once(lost if drained else ())
+            self._executor.run_once(self._lookout.tick(nonce, judge=drained))
 
     def close(self) -> None:
         """Take in what is left in the mailbox, and let the next one take over."""
@@ -150,7 +143,8 @@ class ExecutorRole:
     def _drain(self) -> bool:
         """Take batch after batch; tell whether the mailbox is empty."""
         for _ in range(BATCHES_AT_ONCE):
-            if self._executor.run_once(marks=False) < BATCH:
+            self._executor.run_once(marks=False)
+            if not self._mailbox.left:
                 self._ask_for_wake()
                 return True
         self._sender.ring()
@@ -175,9 +169,23 @@ class ExecutorRole:
         self._trouble = trouble
 
     def overtaken(self, error: LostLease) -> None:
-        """Stop: somebody else writes now."""
-        logger.error("%s", error)
-        celery_state.should_stop = OVERTAKEN
+        """Stop if somebody else writes now. Only the tables know: the broker may be older than they are."""
+        try:
+            with self._database.transaction() as conn:
+                self._held().check(conn)
+            self._mailbox.claim()
+        except NotReachable as trouble:
+            self._note(str(trouble))
+        except LostLease:
+            logger.error("%s", error)  # noqa: TRY400 - it is told by the error of the one who took over
+            celery_state.should_stop = OVERTAKEN
+        else:
+            logger.warning("the broker knew of a later executor than the tables; its epoch was set back")
+
+    def _held(self) -> lease.Lease:
+        if self._lease is None:
+            raise LostLease(0)
+        return self._lease
 
 
 class _Troubles:
