@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire import parts
-from wfcelery.core.messages import Dispatch, StepBegun, StepDone
+from wfcelery.core.messages import Dispatch, Hold, Principal, StepBegun, StepDone
 from wfcelery.core.state import StepRef
 from wfcelery.executor.messages import Message
 from wfcelery.wire import codec, orders
@@ -80,3 +80,15 @@ def test_an_envelope_is_purpose_version_signature_and_json() -> None:
     assert head == b"w1"
     assert len(bytes.fromhex(signature.decode())) == 32
     assert json.loads(payload) == {"kind": "StepBegun", "ref": [parts.RUN, "fetch", -1, 1, 0]}
+
+
+def test_the_envelope_of_a_request_says_when_it_was_sealed() -> None:
+    sealed = Seal(parts.RING, now=lambda: 1_700_000_000.9).write(Hold("c1", parts.RUN, Principal("ann")))
+    head, _, at, payload = sealed.split(b":", 3)
+    assert (head, at) == (b"c1", b"1700000000")
+    assert json.loads(payload) == {
+        "kind": "Hold",
+        "command_id": "c1",
+        "run_id": parts.RUN,
+        "by": {"id": "ann"},
+    }

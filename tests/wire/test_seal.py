@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 from tests.wire.parts import ANN, ASKED, ORDER, REF, RING, RUN, SAID, SECRET, WORKER_RING
 from wfcelery.core.messages import Decide, StepBegun
 from wfcelery.errors import InvalidInput, InvalidSettings
+from wfcelery.executor.executor import ANSWERS_KEPT_S
 from wfcelery.executor.messages import Message, Unreadable
 from wfcelery.wire import codec, envelope, keys, orders
 from wfcelery.wire.keys import Keyring
-from wfcelery.wire.seal import Seal
+from wfcelery.wire.seal import CLOCKS_DIFFER_S, REQUESTS_TAKEN_S, Seal
 
-SEAL = Seal(RING)
+NOW = 1_700_000_000.5
+DAY = 86_400.0
+SEAL = Seal(RING, now=lambda: NOW)
 BEGUN = SEAL.write(StepBegun(REF))
 NOT_OURS = "it was forged or changed, or sealed with a key that is not (or no longer) in use here"
 BEGUN_TEXT = '{"kind":"StepBegun","ref":["01jcqr5h2k7m9n3p4q5r6s7t8v","fetch",-1,1,0]}'
@@ -24,7 +28,8 @@ BEGUN_TEXT = '{"kind":"StepBegun","ref":["01jcqr5h2k7m9n3p4q5r6s7t8v","fetch",-1
 
 @pytest.mark.parametrize("message", SAID, ids=lambda each: type(each).__name__)
 def test_what_workers_say_is_refused_under_the_command_key(message: Message) -> None:
-    sealed = envelope.close(envelope.ASKED, RING.commands[0], codec.encode(message))
+    payload = envelope.stamp(codec.encode(message), NOW)
+    sealed = envelope.close(envelope.ASKED, RING.commands[0], payload)
     name = type(message).__name__
     assert reason(sealed) == f"kind: {name} is not for requests to say"
 
@@ -120,6 +125,67 @@ def test_an_order_is_no_report_and_a_report_no_order() -> None:
     )
 
 
+# -- when
+
+
+@pytest.mark.parametrize(
+    ("age", "fault"),
+    [
+        (DAY - 1, None),
+        (DAY + 1, "envelope: was sealed 1.0 days ago; requests are taken for 1 day"),
+        (8 * DAY, "envelope: was sealed 8.0 days ago; requests are taken for 1 day"),
+        (-3_599, None),
+        (-5_400, "envelope: was sealed 1.5 hours in the future; set the clocks of the machines right"),
+        (-40 * DAY, "envelope: was sealed 960.0 hours in the future; set the clocks of the machines right"),
+    ],
+)
+@pytest.mark.parametrize("message", ASKED, ids=lambda each: type(each).__name__)
+def test_a_request_is_taken_for_a_day(message: Message, age: float, fault: str | None) -> None:
+    sealed = Seal(RING, now=lambda: NOW - age).write(message)
+    read = SEAL.read(sealed)
+    if fault is None:
+        assert read == message
+    else:
+        assert isinstance(read, Unreadable)
+        assert (read.text[:19], read.reason) == (f"c1:...:{int(NOW - age)}:{{", fault)
+
+
+def test_the_answer_to_a_request_is_kept_for_longer_than_anybody_can_repeat_it() -> None:
+    assert REQUESTS_TAKEN_S + CLOCKS_DIFFER_S < ANSWERS_KEPT_S / 2
+
+
+def test_the_time_of_a_request_cannot_be_changed() -> None:
+    old = Seal(RING, now=lambda: NOW - 8 * DAY).write(Decide("c1", RUN, "gate", approve=True, by=ANN))
+    fresh = old.replace(b"%d:{" % (NOW - 8 * DAY), b"%d:{" % NOW)
+    assert fresh != old
+    assert reason(fresh) == f"envelope: is not sealed by a key for a request: {NOT_OURS}"
+
+
+@pytest.mark.parametrize(
+    "written", [b"{}", b":{}", b"-1:{}", b"1e9:{}", b"1.5:{}", b"999999999999:{}", b"\xd9\xa3:{}", b""]
+)
+def test_what_does_not_say_when_it_was_sealed_is_refused(written: bytes) -> None:
+    request = envelope.close(envelope.ASKED, RING.commands[0], written)
+    assert reason(request) == "envelope: does not say when it was sealed"
+    if written.isascii():
+        order = envelope.close(envelope.ORDERED, RING.workers[0], written)
+        assert order_fault(order.decode()) == "envelope: does not say when it was sealed"
+
+
+@pytest.mark.parametrize("message", SAID, ids=lambda each: type(each).__name__)
+def test_what_a_worker_says_does_not_grow_old(message: Message) -> None:
+    assert SEAL.read(Seal(RING, now=lambda: NOW - 400 * DAY).write(message)) == message
+
+
+def test_an_order_is_taken_for_a_week() -> None:
+    sealed = orders.write_order(ORDER, RING, now=lambda: NOW)
+    for moment in (NOW + 7 * DAY - 1, NOW - 40 * DAY):
+        assert orders.read_order(sealed, WORKER_RING, now=[moment].pop) == ORDER
+    with pytest.raises(InvalidInput) as caught:
+        orders.read_order(sealed, WORKER_RING, now=lambda: NOW + 7.1 * DAY)
+    assert str(caught.value) == "envelope: was sealed 7.1 days ago; orders are taken for 7 days"
+
+
 def test_without_a_key_nothing_is_believed() -> None:
     assert Seal(Keyring()).read(BEGUN) == Unreadable(
         f"w1:...:{BEGUN_TEXT}", f"envelope: is not sealed by a key for a worker's message: {NOT_OURS}"
@@ -127,9 +193,9 @@ def test_without_a_key_nothing_is_believed() -> None:
 
 
 def test_what_is_too_large_is_refused_before_it_is_read() -> None:
-    read = SEAL.read(b"x" * (16 * 1024 * 1024 + 69))
+    read = SEAL.read(b"x" * (16 * 1024 * 1024 + 81))
     assert read == Unreadable(
-        "x" * 1_997 + "...", "envelope: is 16,777,285 bytes; at most 16,777,284 are allowed"
+        "x" * 1_997 + "...", "envelope: is 16,777,297 bytes; at most 16,777,296 are allowed"
     )
 
 
@@ -174,7 +240,8 @@ def test_nothing_that_was_changed_is_believed_and_nothing_raises(junk: bytes, pl
 )
 def test_an_order_that_is_wrong_inside_is_refused(bend: dict[str, object], message: str) -> None:
     good = json.loads(codec.encode_order(ORDER))
-    sealed = envelope.close(envelope.ORDERED, RING.workers[0], json.dumps({**good, **bend}).encode())
+    payload = envelope.stamp(json.dumps({**good, **bend}).encode(), time.time())
+    sealed = envelope.close(envelope.ORDERED, RING.workers[0], payload)
     assert order_fault(sealed.decode()) == message
 
 
@@ -184,8 +251,8 @@ def test_an_order_that_is_wrong_inside_is_refused(bend: dict[str, object], messa
         ("", "envelope: is not sealed: only what holds one of our keys may speak here"),
         ("\ud800", "order: holds a lone surrogate, which is not valid text"),
         (
-            "x" * (16 * 1024 * 1024 + 69),
-            "order: is 16,777,285 characters; at most 16,777,284 are allowed",
+            "x" * (16 * 1024 * 1024 + 81),
+            "order: is 16,777,297 characters; at most 16,777,296 are allowed",
         ),
     ],
     ids=["empty", "surrogate", "large"],

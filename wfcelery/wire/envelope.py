@@ -1,12 +1,15 @@
 """The envelope: a purpose, a version, a signature over both and the payload, and the payload.
 
 `w1:` + 64 hexadecimal digits of HMAC-SHA256 + `:` + JSON. The purpose is signed with the payload, so that
-nothing that was sealed for one purpose passes for another, even under the same key.
+nothing that was sealed for one purpose passes for another, even under the same key. Requests and orders have
+the time at which they were sealed before the JSON, in whole seconds and `:`, for they are not believed for
+ever: a request would be done again once its answer is forgotten. What workers say is about one fence.
 """
 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,12 +26,37 @@ ASKED: Final = b"c"
 ORDERED: Final = b"o"
 """The purposes: what workers say, what is asked of the executor, what workers are ordered to do."""
 
+STAMP: Final = 12
+"""Bytes of the time, at most."""
+
+_STAMPED: Final = re.compile(rb"([0-9]{1,11}):")
+_DAY_S: Final = 86_400.0
 _WORDS: Final = {SAID: "a worker's message", ASKED: "a request", ORDERED: "an order to a worker"}
 
 
 def close(purpose: bytes, key: bytes, payload: bytes) -> bytes:
     """Seal a payload."""
     return b"%b%b:%b:%b" % (purpose, VERSION, _signature(purpose, key, payload), payload)
+
+
+def stamp(payload: bytes, now: float) -> bytes:
+    """Put the time before a payload; it is signed with it."""
+    return b"%d:%b" % (now, payload)
+
+
+def unstamp(payload: bytes, now: float) -> tuple[float, bytes]:
+    """Give the age of what `stamp` made, in seconds (below zero: it is from the future), and the rest."""
+    stamped = _STAMPED.match(payload)
+    if stamped is None:
+        raise InvalidInput("envelope", "does not say when it was sealed")
+    return now - int(stamped[1]), payload[stamped.end() :]
+
+
+def too_old(age: float, what: str, taken_s: float) -> InvalidInput:
+    """Make the error that says since when nobody does any more what was sealed so long ago."""
+    limit = taken_s / _DAY_S
+    taken = f"{what} are taken for {limit:g} {'day' if limit == 1 else 'days'}"
+    return InvalidInput("envelope", f"was sealed {age / _DAY_S:.1f} days ago; {taken}")
 
 
 def unseal(data: bytes, keys: Mapping[bytes, tuple[bytes, ...]]) -> tuple[bytes, bytes]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Final
 
 from wfcelery.core import ids
@@ -12,23 +14,30 @@ from wfcelery.errors import InvalidInput, InvalidSettings
 from wfcelery.wire import codec, envelope, fields
 from wfcelery.wire.keys import Keyring
 
-_LONGEST: Final = codec.MAX_BYTES + envelope.HEAD
+TAKEN_S: Final = 7 * 86_400.0
+"""How old an order may be when it is read: as long as a step may wait in its queue.
+
+One that is refused is found lost by the executor, and sent anew: nothing is forgotten.
+"""
+
+_LONGEST: Final = codec.MAX_BYTES + envelope.HEAD + envelope.STAMP
 _NUMBER: Final = "0|[1-9][0-9]{0,18}"
 _REF: Final = re.compile(
     rf"([{ids.ALPHABET}]{{{ids.LENGTH}}}):((?:undo:)?[A-Za-z0-9_-]{{1,64}})(?:\[({_NUMBER})\])?:({_NUMBER}):({_NUMBER})"
 )
 
 
-def write_order(step: Dispatch, ring: Keyring) -> str:
+def write_order(step: Dispatch, ring: Keyring, *, now: Callable[[], float] = time.time) -> str:
     """Write and seal what a worker is asked to do."""
     if not ring.workers:
         hint = "set WFCELERY_SECRET_KEY; `wfcelery keys --new` prints a good one"
         raise InvalidSettings("secret_key", f"this process has no worker key to seal orders with; {hint}")
-    return envelope.close(envelope.ORDERED, ring.workers[0], codec.encode_order(step)).decode()
+    payload = envelope.stamp(codec.encode_order(step), now())
+    return envelope.close(envelope.ORDERED, ring.workers[0], payload).decode()
 
 
-def read_order(text: str, ring: Keyring) -> Dispatch:
-    """Read an order that one of the worker keys has sealed; anything else raises `InvalidInput`."""
+def read_order(text: str, ring: Keyring, *, now: Callable[[], float] = time.time) -> Dispatch:
+    """Read an order that one of the worker keys has sealed in the last week; else raises `InvalidInput`."""
     if len(text) > _LONGEST:
         raise InvalidInput("order", f"is {len(text):,} characters; at most {_LONGEST:,} are allowed")
     try:
@@ -36,7 +45,10 @@ def read_order(text: str, ring: Keyring) -> Dispatch:
     except UnicodeEncodeError as exc:
         raise InvalidInput("order", "holds a lone surrogate, which is not valid text") from exc
     _, payload = envelope.unseal(data, {envelope.ORDERED: ring.workers})
-    return codec.decode_order(payload)
+    age, rest = envelope.unstamp(payload, now())
+    if age > TAKEN_S:
+        raise envelope.too_old(age, "orders", TAKEN_S)
+    return codec.decode_order(rest)
 
 
 def ref_text(ref: StepRef) -> str:

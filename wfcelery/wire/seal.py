@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Final
 
 from wfcelery.core.limits import DEFAULT, Limits
@@ -11,10 +13,16 @@ from wfcelery.executor.messages import Message, Unreadable
 from wfcelery.wire import codec, envelope
 from wfcelery.wire.keys import Keyring
 
+REQUESTS_TAKEN_S: Final = 86_400.0
+"""How old a request may be when it is read. Its answer is kept for longer, so that a repeat finds it."""
+
+CLOCKS_DIFFER_S: Final = 3_600.0
+"""How far the clock of who asks may be ahead of the reader's."""
+
 LONGEST_TEXT: Final = 2_000
 """Characters that are kept of what cannot be read."""
 
-_MAX_ENVELOPE: Final = codec.MAX_BYTES + envelope.HEAD
+_MAX_ENVELOPE: Final = codec.MAX_BYTES + envelope.HEAD + envelope.STAMP
 _READ_OF_BAD: Final = 4 * LONGEST_TEXT + envelope.HEAD
 _SIGNED: Final = re.compile(r"^([a-z][0-9]):[0-9a-fA-F]{64}:")
 _MAY_SAY: Final = {envelope.SAID: codec.SAID, envelope.ASKED: codec.ASKED}
@@ -22,13 +30,19 @@ _SPEAKER: Final = {envelope.SAID: "workers", envelope.ASKED: "requests"}
 
 
 class Seal:
-    """Writes messages under the key of who may say them, and believes only what is sealed so."""
+    """Writes messages under the key of who may say them, and believes only what is sealed so.
 
-    __slots__ = ("_keys", "_limits", "_ring")
+    A request is believed for a day: what is asked twice is done once, as long as its answer is remembered.
+    """
 
-    def __init__(self, ring: Keyring, limits: Limits = DEFAULT) -> None:
+    __slots__ = ("_keys", "_limits", "_now", "_ring")
+
+    def __init__(
+        self, ring: Keyring, limits: Limits = DEFAULT, *, now: Callable[[], float] = time.time
+    ) -> None:
         self._ring = ring
         self._limits = limits
+        self._now = now
         self._keys = {envelope.SAID: ring.workers, envelope.ASKED: ring.commands}
 
     def write(self, message: Message) -> bytes:
@@ -38,6 +52,8 @@ class Seal:
         keys = self._keys[purpose]
         if not keys:
             raise _lacking(purpose, type(message).__name__)
+        if purpose == envelope.ASKED:
+            payload = envelope.stamp(payload, self._now())
         return envelope.close(purpose, keys[0], payload)
 
     def read(self, data: bytes) -> Message:
@@ -51,11 +67,23 @@ class Seal:
         if len(data) > _MAX_ENVELOPE:
             raise InvalidInput("envelope", f"is {len(data):,} bytes; at most {_MAX_ENVELOPE:,} are allowed")
         purpose, payload = envelope.unseal(data, self._keys)
+        if purpose == envelope.ASKED:
+            payload = self._unstamped(payload)
         message = codec.decode(payload, limits=self._limits)
         if type(message) not in _MAY_SAY[purpose]:
             name = type(message).__name__
             raise InvalidInput("kind", f"{name} is not for {_SPEAKER[purpose]} to say")
         return message
+
+    def _unstamped(self, payload: bytes) -> bytes:
+        """Take the time off a request that is neither too old nor from the future."""
+        age, rest = envelope.unstamp(payload, self._now())
+        if age > REQUESTS_TAKEN_S:
+            raise envelope.too_old(age, "requests", REQUESTS_TAKEN_S)
+        if age < -CLOCKS_DIFFER_S:
+            ahead = f"was sealed {-age / 3_600:.1f} hours in the future"
+            raise InvalidInput("envelope", f"{ahead}; set the clocks of the machines right")
+        return rest
 
     def _readable(self, data: bytes) -> str:
         """Show what came: printable, short, without the signature (it may be good elsewhere) and our keys."""
