@@ -42,10 +42,18 @@ def test_the_bell_calls_the_doorbell_task(client: redis.Redis) -> None:
     assert json.loads(rung)["headers"]["task"] == "wfcelery.doorbell"
 
 
-def test_a_push_tells_no_nonce_where_there_is_none(client: redis.Redis) -> None:
-    sender = Sender(client, NAMES)
-    assert [sender.push([]), sender.push([b"a"])] == [None, None]
-    assert sender.length() == 1
+def test_whoever_comes_first_makes_the_nonce_and_all_others_see_it(client: redis.Redis) -> None:
+    first, second, box = Sender(client, NAMES), Sender(client, NAMES), mailbox(client)
+    nonces = [first.push([]), second.push([b"a"]), second.push([]), box.nonce()[0]]
+    client.flushall()
+    after = [second.push([b"a"]), first.push([b"b"]), box.nonce()[0], first.push([])]
+    assert [len(set(nonces)), len(set(after)), len({*nonces, *after})] == [1, 1, 2]
+    assert first.length() == 2
+
+
+def test_a_nonce_that_nobody_of_us_wrote_is_a_nonce(client: redis.Redis) -> None:
+    client.set(NAMES.nonce, b"\xff")
+    assert [Sender(client, NAMES).push([]), Sender(client, NAMES).push([b"a"])] == ["\ufffd", "\ufffd"]
 
 
 def test_pushing_nothing_tells_the_nonce_and_does_not_ring(client: redis.Redis) -> None:

@@ -86,3 +86,13 @@ def test_only_the_newest_are_kept(valkey: redis.Redis) -> None:
         "last",
         f"m{kept - 2}",
     }
+
+
+def test_stops_that_nobody_of_us_wrote_do_no_harm(client: redis.Redis) -> None:
+    sender = Sender(client, NAMES)
+    client.zadd(NAMES.stops, {f"half {number}": 0.5 for number in range(1_000)})
+    client.zadd(NAMES.stops, {b"\xff": 7, b"last": float("inf")})
+    box = mailbox(client)
+    assert sender.stops_since(0)[1][1_000:] == ["\ufffd"]
+    box.add_stops(["a"])
+    assert sender.are_stopped(["a"]) == {"a"}

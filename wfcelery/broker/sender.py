@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, cast
 
@@ -14,6 +15,9 @@ from wfcelery.broker.task_message import bell
 PUSHED_AT_ONCE: Final = 500
 PUSHED_BYTES: Final = 4 * 2**20
 PAGE: Final = 1_000
+_LARGEST: Final = 2.0**53
+"""A number of a stop that is larger is not ours."""
+
 BELL_MS: Final = 2_000
 """A bell that was lost on its way is rung again after this long."""
 
@@ -22,10 +26,19 @@ if redis.call('SET', KEYS[2], '1', 'NX', 'PX', {BELL_MS}) then
   redis.call('LPUSH', KEYS[3], ARGV[1])
 end
 """
+# Whoever comes first after a flush makes the nonce, so that everybody sees it change, and once.
+_NONCE: Final = """
+local nonce = redis.call('GET', KEYS[4])
+if not nonce then
+  nonce = ARGV[2]
+  redis.call('SET', KEYS[4], nonce)
+end
+return nonce
+"""
 _PUSH: Final = f"""
-redis.call('RPUSH', KEYS[1], unpack(ARGV, 2))
+redis.call('RPUSH', KEYS[1], unpack(ARGV, 3))
 {_RING}
-return redis.call('GET', KEYS[4])
+{_NONCE}
 """
 
 
@@ -37,21 +50,23 @@ class Sender:
         self._names = names
         self._keys = [names.mailbox, names.bell, names.queue_key(EXECUTOR_QUEUE), names.nonce]
         self._push = client.register_script(_PUSH)
+        self._look = client.register_script(_NONCE)
         self._ring = client.register_script(_RING)
 
-    def push(self, payloads: Sequence[bytes]) -> str | None:
-        """Put messages at the end of the mailbox, ring, and tell the mailbox's nonce; None if it has none.
+    def push(self, payloads: Sequence[bytes]) -> str:
+        """Put messages at the end of the mailbox, ring, and tell its nonce, which is made if there is none.
 
-        One call to the server for up to 500 messages or 4 MiB; more are pushed piece by piece. If it raises,
-        some may have been pushed: push all again.
+        One call to the server for up to 500 messages or 4 MiB; more are pushed piece by piece, and the nonce
+        is that of the first: if the broker loses its data in between, it is not that of the next push. If it
+        raises, some may have been pushed: push all again.
         """
-        nonce: object = None
+        fresh = uuid.uuid4().hex
         with reaching(self._client):
-            if not payloads:
-                nonce = self._client.get(self._names.nonce)
-            for piece in _pieces(payloads):
-                nonce = self._push(self._keys, [_bell(), *piece])
-        return nonce.decode() if isinstance(nonce, bytes) else None
+            if payloads:
+                told = [self._push(self._keys, [_bell(), fresh, *piece]) for piece in _pieces(payloads)]
+            else:
+                told = [self._look(self._keys, ["", fresh])]
+        return cast("bytes", told[0]).decode(errors="replace")
 
     def ring(self) -> None:
         """Ring the executor's bell, unless it has just been rung."""
@@ -78,16 +93,16 @@ class Sender:
         members: list[str] = []
         with reaching(self._client):
             newest = self._client.zrange(self._names.stops, -1, -1, withscores=True)
-            last = int(newest[0][1]) if newest else number
-            since = number if number <= last else 0
+            last = min(float(newest[0][1]), _LARGEST) if newest else float(number)
+            since = float(number) if number <= last else 0.0
             while since < last:
                 found = self._client.zrangebyscore(
-                    self._names.stops, f"({since}", last, start=0, num=PAGE, withscores=True
+                    self._names.stops, f"({since!r}", last, start=0, num=PAGE, withscores=True
                 )
                 page = cast("list[tuple[bytes, float]]", found)
-                members += [member.decode() for member, _ in page]
-                since = int(page[-1][1]) if len(page) == PAGE else last
-        return last, members
+                members += [member.decode(errors="replace") for member, _ in page]
+                since = page[-1][1] if len(page) == PAGE else last
+        return int(last), members
 
     def are_stopped(self, members: Collection[str]) -> set[str]:
         """Tell which of these were asked to stop."""

@@ -1,7 +1,8 @@
 """Reports on their way to the mailbox: kept until they are there, and pushed again after a flush.
 
-The mailbox has a nonce. When it changes or is gone, the broker has lost its data: what was pushed during the
-last two leases may not have been read, and is pushed again. A report that was read twice is harmless.
+The mailbox has a nonce, which whoever looks first makes anew when it is gone. When it is another than this
+process saw last, the broker has lost its data: what was pushed during the last two leases may not have been
+read, and is pushed again, once. A report that was read twice is harmless.
 """
 
 from __future__ import annotations
@@ -94,10 +95,10 @@ class Outbox:
         self._forget_old()
         self._note(nonce, payloads)
 
-    def _note(self, nonce: str | None, but: Sequence[bytes] = ()) -> None:
-        """Compare the nonce with the one before. Without any, nobody can tell what the next moment loses."""
+    def _note(self, nonce: str, but: Sequence[bytes] = ()) -> None:
+        """Push again what may be lost, if the nonce is another than before."""
         before, self._nonce = self._nonce, nonce
-        if nonce is None or nonce != before:
+        if nonce != before:
             self._push_again(but)
 
     def _push_again(self, but: Sequence[bytes]) -> None:
@@ -106,10 +107,10 @@ class Outbox:
             again = [payload for _, payload in self._recent if id(payload) not in done]
         if again:
             try:
+                # Its nonce is not noted: if it is another once more, the next look shall see that.
                 self._sender.push(again)
             except NotReachable:
-                # The next look finds no nonce, or a new one, and comes here again.
-                self._nonce = None
+                self._nonce = None  # so that the next look comes here again
 
     def _forget_old(self) -> None:
         oldest = time.monotonic() - self._keep_s
