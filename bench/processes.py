@@ -53,7 +53,7 @@ def running(
         for process, log in zip(started, logs, strict=True):
             _wait_until_ready(process, log)
         yield
-    except NotMeasured as trouble:
+    except Exception as trouble:
         for log in logs:
             trouble.add_note(f"--- {log.name}\n{log.read_text(errors='replace')[-2000:]}")
         raise
