@@ -354,9 +354,10 @@ def test_a_found_step_whose_worker_names_it_as_running_and_then_vanishes_is_coun
 
 def test_a_worker_already_heard_is_not_made_unheard_by_the_table() -> None:
     watch = Watch(EPOCH)
-    watch.hear(says("w1"), 0.0)
+    word = says("w1")
+    watch.hear(word, 0.0)
     watch.known([("w1", "boot-0")], 0.0)
-    assert watch.living == (says("w1"),)
+    assert watch.living == (word,)
 
 
 # -- standing
@@ -379,11 +380,12 @@ def test_the_standing_of_a_step_through_its_life() -> None:
 def test_the_living_are_those_heard_within_a_lease_by_their_last_word() -> None:
     watch = Watch(EPOCH)
     watch.known([("never", "boot-1")], 0.0)
-    watch.hear(says("w1"), 0.0)
-    watch.hear(says("w2"), 10.0)
-    watch.hear(says("w2", reserved=[A]), 20.0)
+    first, earlier, last = says("w1"), says("w2"), says("w2", reserved=[A])
+    watch.hear(first, 0.0)
+    watch.hear(earlier, 10.0)
+    watch.hear(last, 20.0)
     watch.hear(says("w3"), 20.0)
     watch.hear(says("w3", leaving=True), 21.0)
-    assert list(watch.living) == [says("w1"), says("w2", reserved=[A])]
+    assert list(watch.living) == [first, last]
     watch.judge(30.0)
-    assert list(watch.living) == [says("w2", reserved=[A])]
+    assert list(watch.living) == [last]

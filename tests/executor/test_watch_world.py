@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.executor.watch_words import ref
+from tests.executor.watch_words import MOMENTS, ref
 from wfcelery.core.state import StepRef
 from wfcelery.executor.messages import Holding, MarkerSeen
 from wfcelery.executor.watch import Marker, Watch
@@ -42,7 +42,7 @@ class Process:
         return Holding(
             self.name,
             str(self.boot),
-            0.0,
+            float(next(MOMENTS)),
             reserved=tuple(self.steps[1:]),
             active=tuple((one, 0.0) for one in self.steps[:1]),
             leaving=leaving,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from wfcelery.core.messages import StepLost
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 EPOCH = 7
+MOMENTS = count(1_000)
+"""The clock of all workers: no two words are of the same moment."""
 Q = "wfcelery.steps"
 LEFT = "its message has left the queue, and no worker has it"
 
@@ -39,7 +42,13 @@ def says(
 ) -> Holding:
     running = tuple((one, 1_000.0) for one in active)
     return Holding(
-        worker, boot, 0.0, reserved=tuple(reserved), active=running, unsent=tuple(unsent), leaving=leaving
+        worker,
+        boot,
+        float(next(MOMENTS)),
+        reserved=tuple(reserved),
+        active=running,
+        unsent=tuple(unsent),
+        leaving=leaving,
     )
 
 

@@ -198,7 +198,8 @@ class Watch:
         return self._living.holdings(self._now)
 
     def _hear_holding(self, holding: Holding, now: float) -> list[StepBegun]:
-        self._living.hear(holding, now)
+        if not self._living.hear(holding, now):
+            return []
         for ref in holding.reserved:
             self._name(ref, holding.worker, now)
         begun = []

@@ -69,6 +69,7 @@ class WorkerRole:
         self._stopped: OrderedDict[str, None] = OrderedDict()
         self._overdue: set[str] = set()
         self._newest_stop = 0
+        self._spoke_at = 0.0
         self._leaving = False
         self._closed = threading.Event()
         self._bench: Bench | None = None
@@ -189,10 +190,12 @@ class WorkerRole:
             for request in _requests(celery_state.active_requests)
             for ref in request.refs
         )
+        # Never back, even if the clock is set back: an older word is taken for a repetition.
+        self._spoke_at = round(max(time.time(), self._spoke_at + 0.001), 3)
         holding = Holding(
             worker=self.name,
             boot_id=self._boot_id,
-            at=round(time.time(), 3),
+            at=self._spoke_at,
             queues=self._queues,
             pool=self._pool,
             reserved=reserved,
