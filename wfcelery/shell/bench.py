@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import signal
 import threading
 import time
@@ -15,16 +16,18 @@ from billiard.exceptions import SoftTimeLimitExceeded
 
 from wfcelery.broker.sender import Sender
 from wfcelery.core.messages import Dispatch, Report, StepBegun, StepFailed
-from wfcelery.core.state import Error
-from wfcelery.errors import InvalidInput, NotReachable
+from wfcelery.core.state import Error, StepRef
+from wfcelery.errors import NotReachable
+from wfcelery.shell.keeping import keep
+from wfcelery.shell.orders import Orders, read_orders
 from wfcelery.shell.outbox import Outbox
 from wfcelery.shell.publisher import TOGETHER
+from wfcelery.shell.together import Pack, Together
 from wfcelery.tools.call import Limits
 from wfcelery.tools.context import RealPace
 from wfcelery.tools.registry import Registry
 from wfcelery.tools.work import do
 from wfcelery.wire.keys import Keyring
-from wfcelery.wire.orders import read_order, ref_text
 
 if TYPE_CHECKING:
     from celery.app.task import Context
@@ -33,9 +36,6 @@ logger: Final = logging.getLogger("wfcelery.worker")
 
 LOOK_EVERY_S: Final = 1.0
 CLOSING_S: Final = 10.0
-TOGETHER_S: Final = 0.02
-"""How long the reports of steps that came together wait for one another."""
-
 STOPPED: Final = Error("cancelled", "stopped before it began")
 SOFT_LIMIT: Final = SoftTimeLimitExceeded.__name__
 EXIT: Final = SystemExit.__name__
@@ -84,65 +84,67 @@ class Bench:
         self._now = now
         self._limits = Limits()
         self._running: dict[str, threading.Event] = {}
+        self._together = Together(outbox)
         self._closed = threading.Event()
-        self._keeper = threading.Thread(target=self._keep, name="wfcelery-bench", daemon=True)
-        self._keeper.start()
+        duties = (self._outbox.tend, self._look_for_stops)
+        keeper = (self._closed, LOOK_EVERY_S, duties)
+        threading.Thread(target=keep, args=keeper, name="wfcelery-bench", daemon=True).start()
+
+    @property
+    def unsent(self) -> tuple[StepRef, ...]:
+        """Name the steps whose reports the broker has not taken yet."""
+        return self._outbox.unsent
 
     def work(self, texts: Sequence[str], request: Context) -> None:
         """Do what the orders of one message say, one after the other, and report it.
 
-        An order that the executor has not signed, or that came under another name, is dropped.
+        An order that the executor has not sealed, or that came under another name, is dropped.
         """
-        orders = self._read(texts, request.id)
-        stopped = self._stopped(list(orders)) if len(orders) > 1 else set()
-        reports: list[Report] = []
-        failed: StepFailed | None = None
-        push_at = time.monotonic() + TOGETHER_S
-        for name, order in orders.items():
-            if name in stopped:
-                report: Report = StepFailed(
-                    order.ref, STOPPED, ("cancelled",), retry=False, worker=self._worker
-                )
-            else:
-                try:
-                    report = self._do(name, order)
-                except SystemExit:
-                    self._push(reports)
-                    raise
-                failed = report if isinstance(report, StepFailed) else failed
-            reports.append(report)
-            if time.monotonic() >= push_at:
-                self._push(reports)
-                reports, push_at = [], time.monotonic() + TOGETHER_S
-        self._push(reports)
+        orders = read_orders(texts, request.id, request.timelimit, self._ring)
+        pack = self._together.open()
+        try:
+            failed = self._work_on(orders, pack)
+        finally:
+            # Also when this process is told to end. Celery learns that the message is done after the reports
+            # are pushed: on that the main process relies when the same step comes again.
+            self._together.end(pack)
+            self._push(pack)
         missing = [name for name in request.id.split(TOGETHER) if name not in orders]
         if missing:
             raise OrderRefused(*missing)
         if failed is not None:
             raise StepFailure(failed.error.type, failed.error.message)
 
-    def _read(self, texts: Sequence[str], task_id: str) -> dict[str, Dispatch]:
-        named = task_id.split(TOGETHER)
-        orders = {}
-        for text in texts:
-            try:
-                order = read_order(str(text), self._ring)
-            except InvalidInput as error:
-                logger.error("an order was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
-                continue
-            name = ref_text(order.ref)
-            if name in named:
-                orders[name] = order
+    def _work_on(self, orders: Orders, pack: Pack) -> StepFailed | None:
+        """Do one order after the other; give the last failure."""
+        failed: StepFailed | None = None
+        left = list(orders)
+        stopped: set[str] = set()
+        ask_at = 0.0 if len(orders) > 1 else math.inf
+        for name, order in orders.items():
+            if time.monotonic() >= ask_at:
+                stopped = self._stopped(left)
+                ask_at = time.monotonic() + LOOK_EVERY_S
+            left.remove(name)
+            report: Report
+            if name in stopped:
+                report = StepFailed(order.ref, STOPPED, ("cancelled",), retry=False, worker=self._worker)
             else:
-                logger.error("an order was dropped: it is for %s and came as %s", name, task_id)
-        return orders
+                report = self._do(name, order)
+                failed = report if isinstance(report, StepFailed) else failed
+            pack.add(report, last=not left)
+        return failed
 
     def _do(self, name: str, order: Dispatch) -> Report:
-        if order.again:
-            self._outbox.push(StepBegun(order.ref, self._worker, self._now()))
-        stop = self._running[name] = threading.Event()
+        stop = threading.Event()
         try:
+            if order.again:
+                self._outbox.push(StepBegun(order.ref, self._worker, self._now()))
+            self._running[name] = stop
             return self._report(order, stop)
+        except SoftTimeLimitExceeded:
+            # It struck between the tool and us: what the tool did is not known.
+            return _timeout(order, StepFailed(order.ref, Error("timeout", ""), worker=self._worker))
         finally:
             self._running.pop(name, None)
 
@@ -155,16 +157,11 @@ class Bench:
     def close(self) -> None:
         """Push what is left to report."""
         self._closed.set()
+        self._together.close()
         self._outbox.close(CLOSING_S)
 
     def _report(self, order: Dispatch, stop: threading.Event) -> Report:
-        try:
-            report = do(
-                order, self._tools, RealPace(stop), self._now, limits=self._limits, worker=self._worker
-            )
-        except SoftTimeLimitExceeded:
-            # It struck between the tool and us: what the tool did is not known.
-            return _timeout(order, StepFailed(order.ref, Error("timeout", ""), worker=self._worker))
+        report = do(order, self._tools, RealPace(stop), self._now, limits=self._limits, worker=self._worker)
         if not isinstance(report, StepFailed):
             return report
         if report.error.type == EXIT and terminate_handler_fired():
@@ -172,12 +169,12 @@ class Bench:
             raise SystemExit(TERMINATED)
         return _timeout(order, report) if report.error.type == SOFT_LIMIT else report
 
-    def _push(self, reports: Sequence[Report]) -> None:
+    def _push(self, pack: Pack) -> None:
         try:
-            self._outbox.push(*reports)
+            pack.push()
         except SoftTimeLimitExceeded:
             # The tool was in time. A limit strikes once; pushing twice is harmless.
-            self._outbox.push(*reports)
+            pack.push()
 
     def _stopped(self, names: Sequence[str]) -> set[str]:
         try:
@@ -185,14 +182,11 @@ class Bench:
         except NotReachable:
             return set()
 
-    def _keep(self) -> None:
-        """Look after the outbox and after requests to stop, once a second."""
-        while not self._closed.wait(LOOK_EVERY_S):
-            self._outbox.tend()
-            running = list(self._running)
-            if running:
-                for name in self._stopped(running):
-                    self.stop(name)
+    def _look_for_stops(self) -> None:
+        running = list(self._running)
+        if running:
+            for name in self._stopped(running):
+                self.stop(name)
 
 
 def _timeout(order: Dispatch, report: StepFailed) -> StepFailed:

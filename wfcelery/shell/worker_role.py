@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from celery.signals import task_revoked
@@ -25,6 +25,7 @@ from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.messages import Holding
 from wfcelery.shell import guard
 from wfcelery.shell.bench import CLOSING_S, STOPPED, Bench
+from wfcelery.shell.keeping import keep
 from wfcelery.shell.outbox import Outbox
 from wfcelery.shell.publisher import TOGETHER
 from wfcelery.tools.registry import Registry
@@ -77,7 +78,11 @@ class WorkerRole:
     def begin(self) -> None:
         """Begin to say what this worker holds."""
         task_revoked.connect(self._revoked)
-        threading.Thread(target=self._keep, name="wfcelery-worker", daemon=True).start()
+        every = min(3.0, self._lease_s / HOLDINGS_PER_LEASE)
+        expire = () if self._pool == PREFORK else (self._expire,)
+        duties = (self._outbox.tend, *expire, self._learn_stops, _at_most_each(every, self._hold))
+        keeper = (self._closed, min(LOOK_EVERY_S, every), duties)
+        threading.Thread(target=keep, args=keeper, name="wfcelery-worker", daemon=True).start()
 
     def make_bench(self) -> Bench:
         """Make the bench of this process, main or a child of the pool, with connections of its own."""
@@ -166,21 +171,6 @@ class WorkerRole:
             self._outbox.push(*(StepReturned(ref, reason, self.name) for ref in refs))
 
     # -- the thread that keeps in touch
-
-    def _keep(self) -> None:
-        next_holding = 0.0
-        every = min(3.0, self._lease_s / HOLDINGS_PER_LEASE)
-        while not self._closed.wait(min(LOOK_EVERY_S, every)):
-            self._outbox.tend()
-            try:
-                self._learn_stops()
-                if self._pool != PREFORK:
-                    self._expire()
-                if time.monotonic() >= next_holding:
-                    self._hold()
-                    next_holding = time.monotonic() + every
-            except NotReachable:
-                continue
 
     def _hold(self) -> None:
         reserved = tuple(ref for refs in list(self._waiting.values()) for ref in refs)
@@ -292,6 +282,19 @@ def ring_of(settings: Settings) -> Keyring:
         return keyring(settings.secret_key)
     reason = "is not set; `wfcelery keys` prints it where the secret key is known"
     raise InvalidSettings("worker_key", reason)
+
+
+def _at_most_each(seconds: float, duty: Callable[[], None]) -> Callable[[], None]:
+    """Do a duty only when so many seconds have passed since it was done; one that failed is due again."""
+    next_at = 0.0
+
+    def do_if_due() -> None:
+        nonlocal next_at
+        if time.monotonic() >= next_at:
+            duty()
+            next_at = time.monotonic() + seconds
+
+    return do_if_due
 
 
 def _requests(held: Collection[StepRequest]) -> list[StepRequest]:
