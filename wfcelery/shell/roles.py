@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ class _Process:
     executor: ExecutorRole | None = None
     worker: WorkerRole | None = None
     bench: Bench | None = None
+    making_bench = threading.Lock()
 
 
 def executor() -> ExecutorRole:
@@ -57,7 +59,9 @@ def worker() -> WorkerRole:
 def bench() -> Bench:
     """Give the bench at which this process calls tools."""
     if _Process.bench is None:
-        _Process.bench = worker().make_bench()
+        with _Process.making_bench:  # the threads of a pool come here at the same time
+            if _Process.bench is None:
+                _Process.bench = worker().make_bench()
     return _Process.bench
 
 
