@@ -307,6 +307,24 @@ def test_who_may_not_decide_is_told_why(gate: Document, by: Principal, reason: s
     assert run.state == {"g": "pending approval"}
 
 
+def test_a_decision_that_names_an_attempt_counts_for_no_other() -> None:
+    run = Table(
+        {
+            "a": {"parallel": ["b", "g"]},
+            "b": {"tool": "echo", "retry": {"max_attempts": 1}, "done": True},
+            "g": {"approval": {}, "done": True},
+        }
+    )
+    run.failed("b")
+    run.retry()
+    assert run.state["g"] == "pending approval #2"
+    reason = "this decision is for attempt 1 of g, attempt 2 is open"
+    assert run.decide("g", attempt=1) == Answer(ok=False, reason=reason)
+    assert run.decide("g", attempt=2, approve=False) == Answer(
+        ok=True, data={"decided": True, "approved": False}
+    )
+
+
 def test_a_quorum_takes_as_many_different_people() -> None:
     run = Table({"g": {"approval": {"quorum": 2}, "done": True}})
     assert run.decide("g") == Answer(ok=True, data={"decided": False, "votes": 1, "quorum": 2})

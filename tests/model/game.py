@@ -297,7 +297,8 @@ def end_child(game: Game, random: Random, ref: StepRef) -> None:
 def vote(game: Game, random: Random) -> None:
     gates = game.pending(WaitsFor.APPROVAL) or [(random.choice(list(game.flow.steps)), NO_ITEM)]
     by, comment = random.choice(PEOPLE), random.choice(("", "fine"))
-    game.send(Decide(game.command(), RUN_ID, random.choice(gates)[0], random.random() < 0.8, by, comment))
+    step, approve, attempt = random.choice(gates)[0], random.random() < 0.8, random.choice((None, None, 1, 2))
+    game.send(Decide(game.command(), RUN_ID, step, approve, by, comment, attempt=attempt))
 
 
 def repeat(game: Game, random: Random) -> None:

@@ -230,7 +230,9 @@ class Reference:
     def grant(self, request: Granted) -> None:
         match request:
             case Decide():
-                self.vote(request.step, request.by, request.approve, request.comment)
+                row = self.rows.get((request.step, NO_ITEM))
+                if row is None or request.attempt in (None, row.attempt):
+                    self.vote(request.step, request.by, request.approve, request.comment)
             case Signal():
                 self.signals.append((request.name, request.payload))
                 self.match_signals()

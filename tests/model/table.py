@@ -98,9 +98,15 @@ class Table(CoreEngine):
         self.say(TimerDue(RUN_ID, step, item, attempt.attempt))
 
     def decide(
-        self, step: str, by: Principal = ANN, *, approve: bool = True, comment: str = ""
+        self,
+        step: str,
+        by: Principal = ANN,
+        *,
+        approve: bool = True,
+        comment: str = "",
+        attempt: int | None = None,
     ) -> Answer | None:
-        return self.say(Decide("c", RUN_ID, step, approve, by, comment))
+        return self.say(Decide("c", RUN_ID, step, approve, by, comment, attempt=attempt))
 
     def signal(self, name: str, payload: Json = None, command: str = "c") -> Answer | None:
         return self.say(Signal(command, RUN_ID, name, ANN, payload))

@@ -135,7 +135,9 @@ def test_a_gate_is_decided_by_who_may(workflows: Workflows) -> None:
         workflows.decide(run, "ask", approve=True)
     with pytest.raises(Refused):
         workflows.decide(run, "ask", approve=True, by=Principal("bob", Kind.AGENT))
-    workflows.decide(run, "ask", approve=True, comment="fine", by=Principal("bob"))
+    with pytest.raises(Refused, match="this decision is for attempt 2 of ask, attempt 1 is open"):
+        workflows.decide(run, "ask", approve=True, by="bob", attempt=2)
+    workflows.decide(run, "ask", approve=True, comment="fine", by=Principal("bob"), attempt=1)
     assert run.wait(30)["status"] == "completed"
     approved = [event["actor"] for event in workflows.events(run) if event["actor"] == "bob"]
     assert approved

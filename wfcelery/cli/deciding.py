@@ -77,8 +77,9 @@ def _decide(desk: Desk, run: str, step: str | None, gates: list[Waiting] | None,
             raise Refused(f"{name} lost its worker and waits to be run again, not for an approval; {stop}")
         desk.ask(StepReady(new_command_id(), gate.run_id, name, by))
         return f"{name} runs again"
+    seen = gate.attempt.attempt
     answer = desk.ask(
-        Decide(new_command_id(), gate.run_id, name, said.approve, by, said.comment, said.form)
+        Decide(new_command_id(), gate.run_id, name, said.approve, by, said.comment, said.form, seen)
     ).data
     if answer.get("decided") is False:
         return f"{verdict} {name}: {answer.get('votes')} of {answer.get('quorum')} votes"

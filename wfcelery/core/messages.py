@@ -152,7 +152,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Approve or deny a gate."""
+    """Approve or deny a gate. `attempt`: the one that was looked at; a retry opens the gate anew."""
 
     command_id: str
     run_id: str
@@ -161,6 +161,7 @@ class Decide:
     by: Principal
     comment: str = ""
     form: Json = None
+    attempt: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,16 +81,17 @@ class Telling(Reading):
         approve: bool,
         comment: str = "",
         form: Json = None,
+        attempt: int | None = None,
         flow: str | None = None,
         key: str | None = None,
         by: By = None,
         command_id: str | None = None,
     ) -> None:
-        """Approve or deny a gate."""
+        """Approve or deny a gate; with `attempt` only if no retry has opened it anew since that one."""
         run_id = self._id(run, flow, key)
         command = command_id or new_command_id()
         who = self._who(by)
-        self._ask(Decide(command, run_id, _given("step", step), approve, who, comment, form))
+        self._ask(Decide(command, run_id, _given("step", step), approve, who, comment, form, attempt))
 
     def cancel(
         self,

@@ -52,6 +52,9 @@ def decide_gate(draft: Draft, message: Decide) -> Answer:
     gate = draft.step_of(attempt).action
     if attempt.waits_for is not WaitsFor.APPROVAL or not isinstance(gate, Gate):
         return _refused(f"{message.step} does not wait for an approval")
+    if message.attempt not in (None, attempt.attempt):
+        meant = f"this decision is for attempt {message.attempt} of {message.step}"
+        return _refused(f"{meant}, attempt {attempt.attempt} is open")
     return gates.vote(draft, gate, attempt, message)
 
 
