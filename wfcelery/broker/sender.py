@@ -75,6 +75,11 @@ class Sender:
 
     def post(self, lines: Mapping[tuple[str, int], Sequence[bytes]]) -> None:
         """Put Celery messages on queues, by queue and priority, in order, with one call to the server."""
+        if len(lines) == 1:
+            [(place, messages)] = lines.items()
+            with reaching(self._client):
+                self._client.lpush(self._names.queue_key(*place), *messages)
+            return
         with reaching(self._client), self._client.pipeline(transaction=False) as both:
             for (queue, priority), messages in lines.items():
                 both.lpush(self._names.queue_key(queue, priority), *messages)

@@ -27,7 +27,7 @@ def install(app: Celery) -> None:
     """Add our tasks and roles to an app; nothing else of it changes. Harmless when done before."""
     if DOORBELL_TASK in app.tasks:
         return
-    app.task(doorbell, name=DOORBELL_TASK, **_OPTIONS)
+    app.task(doorbell, name=DOORBELL_TASK, Strategy="wfcelery.shell.bell:strategy", **_OPTIONS)
     app.task(tick, name=TICK_TASK, **_OPTIONS)
     app.task(watchdog, name=WATCHDOG_TASK, **_OPTIONS)
     receiving = {
@@ -41,7 +41,7 @@ def install(app: Celery) -> None:
 
 
 def doorbell() -> None:
-    """Somebody has put something into the mailbox, or a timer is due."""
+    """A timer is due. Bells that ring at once are answered before they become a task (`shell/bell.py`)."""
     roles.executor().answer_bell()
 
 
