@@ -86,3 +86,10 @@ def test_what_would_end_the_process_stays_out(path: str, value: object, fault: s
     else:
         message = value
     assert fault_of(message) == fault
+
+
+@pytest.mark.parametrize("header", ["eta", "expires"])
+def test_a_step_neither_waits_for_a_time_nor_expires(header: str) -> None:
+    message = json.loads(task_message("wfcelery.step", QUEUE, task_id="r:s:1:1"))
+    message["headers"][header] = "2020-01-01T00:00:00+00:00"
+    assert fault_of(message) == "it is a step, and these neither wait for a time nor expire"

@@ -17,6 +17,8 @@ from celery.app.amqp import AMQP
 from kombu.connection import Connection
 from kombu.transport import redis
 
+from wfcelery.broker.names import STEP_TASK
+
 logger: Final = logging.getLogger("wfcelery.door")
 
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -25,6 +27,10 @@ _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, Arithm
 
 class Channel(redis.Channel):
     """Takes messages from queues; one that cannot be read is gone, with a line in the log."""
+
+    do_restore = False
+    """Kombu puts nothing back when a connection ends: the worker itself hands back what it has not begun, and
+    a second copy from here would run beside the one that the executor sends then."""
 
     def _brpop_read(self, **options: object) -> object:
         self.connection.at_door = False
@@ -78,6 +84,9 @@ def fault_of(message: object, *, is_task: bool = True) -> str | None:
         for name, is_good in rules.items():
             if not is_good(fields.get(name)):
                 return f"{part + '.' if part else ''}{name} is not what Celery writes there"
+    headers = message["headers"]
+    if is_task and headers["task"] == STEP_TASK and (headers.get("eta") or headers.get("expires")):
+        return "it is a step, and these neither wait for a time nor expire"
     return None
 
 
