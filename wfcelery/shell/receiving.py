@@ -6,22 +6,23 @@ These are Celery's own hooks for a task: its `Strategy` sees each message as it 
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from billiard.exceptions import Terminated, WorkerLostError
+from billiard.exceptions import SoftTimeLimitExceeded, Terminated, WorkerLostError
 from celery.worker.request import Request
 from celery.worker.strategy import default
 from kombu.exceptions import DecodeError
 
-from wfcelery.core.messages import StepFailed, StepLost
-from wfcelery.core.state import Error, StepRef
-from wfcelery.errors import InvalidInput, InvalidSettings
+from wfcelery.core.messages import StepLost
+from wfcelery.errors import InvalidSettings
 from wfcelery.shell import roles
 from wfcelery.shell.bench import OrderRefused
-from wfcelery.shell.publisher import GRACE_S, TOGETHER
-from wfcelery.shell.worker_role import WorkerRole, refs_of
+from wfcelery.shell.orders import Orders, texts_in
+from wfcelery.shell.publisher import TOGETHER
+from wfcelery.shell.worker_role import WorkerRole
 
 if TYPE_CHECKING:
     from billiard.einfo import ExceptionInfo
@@ -43,12 +44,23 @@ def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
 
     def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:
         name = str(message.headers.get("id") or "")
-        redelivered = bool((message.delivery_info or {}).get("redelivered"))
-        worker = _worker()
-        if worker is not None and worker.admits(name, redelivered=redelivered):
-            take(message, body, ack, reject, callbacks)
-        else:
+        texts = texts_in(message.payload)
+        worker = _worker() if texts is not None else None
+        if worker is None or texts is None:
+            if texts is None:
+                logger.error("a message was dropped: it does not call %s as the executor does", task.name)
             ack(_log_error, consumer.connection_errors)
+            return
+        read = functools.partial(worker.orders, name, texts, message.headers.get("timelimit"))
+        redelivered = bool((message.delivery_info or {}).get("redelivered"))
+        if not worker.admits(name, read, redelivered=redelivered):
+            ack(_log_error, consumer.connection_errors)
+            return
+        try:
+            take(message, body, ack, reject, callbacks)
+        except BaseException:
+            worker.refuse(name)
+            raise
 
     return handle
 
@@ -80,26 +92,42 @@ def _worker() -> WorkerRole | None:
 class StepRequest(Request):  # type: ignore[misc] # celery ships no types
     """Steps in the hands of this worker: reports what the pool's child can no longer report itself."""
 
+    _given: Handler | None = None
+
+    @functools.cached_property
+    def orders(self) -> Orders:
+        """What it truly orders; whatever is reported is about nothing else."""
+        return roles.worker().orders(self.id, self.args, self.time_limits)
+
     @property
-    def refs(self) -> tuple[StepRef, ...]:
-        """Name the steps; none for a message that names none."""
-        try:
-            return refs_of(self.id)
-        except InvalidInput:
-            return ()
+    def _apply_result(self) -> Handler | None:
+        return self._given
+
+    @_apply_result.setter
+    def _apply_result(self, given: Handler | None) -> None:
+        """Celery sets this, a weak reference to the pool's job, when it has given the request to the pool."""
+        self._given = given
+        if given is not None:
+            roles.worker().given(self.id, given())
+
+    def revoked(self) -> bool:
+        """Have Celery drop what was handed back while it waited for the pool."""
+        return not roles.worker().waits(self.id) or bool(super().revoked())
 
     def on_accepted(self, pid: int, time_accepted: float) -> None:
         """Take note that the pool has begun with it."""
-        super().on_accepted(pid, time_accepted)
-        roles.worker().accepted(self.id)
+        try:
+            super().on_accepted(pid, time_accepted)
+        finally:
+            roles.worker().accepted(self.id)
 
     def on_timeout(self, soft: bool, timeout: float) -> None:  # noqa: FBT001 - celery's signature
         """Report a tool that did not end when its time was over; its process is killed."""
         super().on_timeout(soft, timeout)
         if not soft:
-            error = Error("timeout", f"the tool ran longer than {timeout - GRACE_S:g} s and was killed")
             worker = roles.worker()
-            worker.report(StepFailed(ref, error, ("timeout",), worker=worker.name) for ref in self.refs)
+            worker.forget(name for name in self.id.split(TOGETHER) if name not in self.orders)
+            worker.report_timeout(self.orders.values(), timeout, killed=True)
 
     def on_failure(
         self,
@@ -115,9 +143,14 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
         worker = roles.worker()
         if isinstance(error, (WorkerLostError, SystemExit, KeyboardInterrupt)):
             # Those of a pack that were reported before the process ended are over: for them this is no news.
-            worker.report(StepLost(ref, reason=_words(error), worker=worker.name) for ref in self.refs)
+            # Which of the others had begun is not known here: all count as begun, so that none runs twice.
+            lost = [order.ref for order in self.orders.values()]
+            worker.report(StepLost(ref, reason=_words(error), worker=worker.name) for ref in lost)
         elif isinstance(error, Terminated):
-            worker.report_terminated(self.refs)
+            worker.report_terminated(self.orders)
+        elif isinstance(error, SoftTimeLimitExceeded):
+            # It struck outside the bench's own care; what was reported before is over.
+            worker.report_timeout(self.orders.values(), self.time_limits[1] or 0.0)
         elif isinstance(error, OrderRefused):
             worker.forget(error.args)
         elif isinstance(error, MALFORMED):

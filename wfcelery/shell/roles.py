@@ -93,7 +93,7 @@ class RoleStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery ships no
             _Process.worker.begin()
 
     def stop(self, parent: WorkController) -> None:  # noqa: ARG002 - celery's signature
-        """Take no more: what is still in hand is finished by the pool, which stops later."""
+        """Hand back what the pool does not have; what it has it finishes, and stops later."""
         if _Process.worker is not None:
             _Process.worker.leave()
 
