@@ -33,9 +33,15 @@ class Channel(redis.Channel):
     a second copy from here would run beside the one that the executor sends then."""
 
     def _brpop_read(self, **options: object) -> object:
+        return self._read(super()._brpop_read, **options)
+
+    def _receive_one(self, client: object) -> object:
+        return self._read(super()._receive_one, client)
+
+    def _read(self, read: Callable[..., object], *args: object, **options: object) -> object:
         self.connection.at_door = False
         try:
-            return super()._brpop_read(**options)
+            return read(*args, **options)
         except _UNREADABLE:
             if self.connection.at_door:
                 raise
