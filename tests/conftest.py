@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,9 @@ from tests.services import valkey as valkey_service
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# Whoever starts us in the background has us ignore Ctrl-C, and what we start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("dev", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)

@@ -7,6 +7,7 @@ import functools
 import itertools
 import json
 import pickle
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -20,7 +21,7 @@ from wfcelery.core.state import Prepared, StepRef
 from wfcelery.executor.answers import new_command_id, new_run_id
 from wfcelery.executor.messages import Start
 from wfcelery.wire import codec
-from wfcelery.wire.envelope import ASKED, ORDERED, SAID, close
+from wfcelery.wire.envelope import ASKED, ORDERED, SAID, close, stamp
 from wfcelery.wire.keys import keyring
 from wfcelery.wire.orders import ref_text, write_order
 from wfcelery.wire.seal import Seal
@@ -190,9 +191,9 @@ def test_what_is_forged_in_the_mailbox_is_a_dead_letter_and_changes_nothing(syst
         true.replace(b"forged", b"forgot"),
         # A worker's key does not ask for anything, and nobody's key says what only an executor finds out.
         close(SAID, OURS.workers[0], codec.encode(cancel)),
-        close(ASKED, OURS.commands[0], codec.encode(done)),
-        close(ORDERED, OURS.workers[0], codec.encode(done)),
-        close(ASKED, OURS.commands[0], b'{"kind":"StepSent"}'),
+        close(ASKED, OURS.commands[0], stamp(codec.encode(done), time.time())),
+        close(ORDERED, OURS.workers[0], stamp(codec.encode(done), time.time())),
+        close(ASKED, OURS.commands[0], stamp(b'{"kind":"StepSent"}', time.time())),
     ]
     system.push(*forged)
     system.until(lambda: _letters(system) == len(forged), "all forgeries to be set aside")
