@@ -2,7 +2,7 @@
 # Writes only inside this folder and the system's temporary folder.
 
 PYTHON ?= python3
-JOBS ?= 2
+JOBS ?= 3
 export PIP_CACHE_DIR ?= $(CURDIR)/.cache/pip
 export UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export PYTHON

@@ -58,8 +58,14 @@ def _every_database_that_a_test_leaves_is_sound(request: pytest.FixtureRequest) 
     folder: Path = request.getfixturevalue("tmp_path")
     yield
     if not _corrupts(request):
-        left = {path: problems(f"sqlite:///{path}") for path in folder.rglob("*.db")}
+        left = {path: problems(f"sqlite:///{path}") for path in folder.rglob("*.db") if _is_sqlite(path)}
         assert {path: found for path, found in left.items() if found} == {}
+
+
+def _is_sqlite(path: Path) -> bool:
+    """Whether it is a database of ours; beat's memory may have a name like one."""
+    with path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
 
 
 def _corrupts(request: pytest.FixtureRequest) -> bool:

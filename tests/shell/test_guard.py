@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from celery import Celery
+from celery import Celery, _state
 from celery.worker import WorkController
 
 from wfcelery.errors import InvalidSettings
 from wfcelery.shell import guard
 
 EXECUTOR = frozenset({"wfcelery.executor"})
+
+
+@pytest.fixture(autouse=True)
+def _celery_forgets_the_pool() -> Iterator[None]:
+    """A worker's pool tells Celery, for the whole process, whether results may be waited for."""
+    yield
+    _state._set_task_join_will_block(False)  # noqa: FBT003 - celery's signature
 
 
 def worker(pool: str, broker: str = "redis://127.0.0.1:1/0", **conf: Any) -> WorkController:  # noqa: ANN401
