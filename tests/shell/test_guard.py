@@ -19,7 +19,7 @@ EXECUTOR = frozenset({"wfcelery.executor"})
 def _celery_forgets_the_pool() -> Iterator[None]:
     """A worker's pool tells Celery, for the whole process, whether results may be waited for."""
     yield
-    _state._set_task_join_will_block(False)  # noqa: FBT003 - celery's signature
+    _state._set_task_join_will_block(False)
 
 
 def worker(pool: str, broker: str = "redis://127.0.0.1:1/0", **conf: Any) -> WorkController:  # noqa: ANN401
