@@ -67,8 +67,8 @@ def test_stops_older_than_a_day_go(client: redis.Redis) -> None:
     box, sender = mailbox(client), Sender(client, NAMES)
     box.add_stops(["now"])
     number, _ = sender.stops_since(0)
-    day = 24 * 3_600 * 1_000
-    client.zadd(NAMES.stops, {"old": number - day - 5_000, "young": number - day + 60_000})
+    day = 24 * 3_600 * 1_000_000
+    client.zadd(NAMES.stops, {"old": number - day - 5_000, "young": number - day + 60_000_000})
     box.add_stops(["last"])
     assert sender.stops_since(0)[1] == ["young", "now", "last"]
 

@@ -99,9 +99,9 @@ def test_a_step_that_kills_its_whole_worker_each_time_fails_after_four_attempts(
     system.until(ended, "the run to fail", 200.0)
     _assert_lost_four_times(system, run)
     assert system.unexplained() == {}
-    # Nobody knows that the first was begun; after that each tells it before it calls the tool.
+    # Unless a holding named the first in time nobody knows that it was begun; the others tell it themselves.
     begun = {attempt: times for (_, _, _, attempt), times in system.ledger.begun().items()}
-    assert begun == {1: 2, 2: 1, 3: 1, 4: 1}
+    assert begun in ({1: 1, 2: 1, 3: 1, 4: 1}, {1: 2, 2: 1, 3: 1, 4: 1})
 
 
 def _worker(system: System) -> Process:

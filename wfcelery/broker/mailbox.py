@@ -24,7 +24,7 @@ from wfcelery.executor.messages import Message
 
 BATCH_BYTES: Final = 8 * 2**20
 STOPS_KEPT: Final = 100_000
-STOPS_KEPT_MS: Final = 24 * 3_600 * 1_000
+STOPS_KEPT_US: Final = 24 * 3_600 * 1_000_000
 
 # The bell is silenced first: whoever pushes after this rings again.
 # KEYS: epoch, inflight, mailbox, bell. ARGV: my epoch, token, messages at most, bytes at most.
@@ -63,11 +63,11 @@ if redis.call('LINDEX', KEYS[2], 0) == ARGV[2] then redis.call('DEL', KEYS[2]) e
 return 1
 """
 
-# KEYS: stops. ARGV: members. Numbers are milliseconds of the server's clock, pushed on where it is too slow:
+# KEYS: stops. ARGV: members. Numbers are microseconds of the server's clock, pushed on where it is too slow:
 # so they go on growing after a flush, and tell the age.
 _STOP: Final = f"""
 local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = time[1] * 1000000 + time[2]
 local newest = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local number = math.max(now, (tonumber(newest[2]) or 0) + 1)
 for _, member in ipairs(ARGV) do
@@ -75,7 +75,7 @@ for _, member in ipairs(ARGV) do
   number = number + 1
 end
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -{STOPS_KEPT + 1})
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - {STOPS_KEPT_MS}))
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - {STOPS_KEPT_US}))
 """
 
 

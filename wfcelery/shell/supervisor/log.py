@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Iterable
 from typing import Final, TextIO
 
@@ -35,8 +37,16 @@ class Log:
             self._stream.flush()
         except (BrokenPipeError, ValueError):
             self.gone = True
+            self._lead_nowhere()
         except OSError:  # A full disk: the line is lost, the system goes on.
             return
+
+    def _lead_nowhere(self) -> None:
+        """Let what is left in the buffer be flushed in peace at the end: else the exit code is 120."""
+        with contextlib.suppress(OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
 
     def say(self, line: str) -> None:
         """Write a line of the supervisor itself."""
