@@ -6,8 +6,9 @@ one that is to ring later goes Celery's own way, which keeps it until then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from celery.worker.strategy import default
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from celery import Celery, Task
     from celery.worker.consumer import Consumer
     from kombu.message import Message
+
+logger: Final = logging.getLogger("wfcelery.executor")
 
 Handler = Callable[..., Any]
 
@@ -29,11 +32,19 @@ def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
         if message.headers.get("eta"):
             keep(message, body, ack, reject, callbacks)
         else:
-            ack(_nothing, consumer.connection_errors)
-            roles.executor().answer_bell()
+            ack(nothing, consumer.connection_errors)
+            _answer()
 
     return handle
 
 
-def _nothing(*_args: object, **_kwargs: object) -> None:
+def _answer() -> None:
+    """Answer it as a task would: what goes wrong is told and ends no process; the next tick tries again."""
+    try:
+        roles.executor().answer_bell()
+    except Exception:
+        logger.exception("a bell could not be answered")
+
+
+def nothing(*_args: object, **_kwargs: object) -> None:
     """Acknowledging means nothing here: a message that was taken is gone."""

@@ -1,7 +1,7 @@
 """The executor as a Celery process: waits for the lease, answers the bell, ticks.
 
-Everything here runs in one thread, the worker's own: bells arrive as tasks on the solo pool, ticks come from
-the worker's timer.
+Everything here runs in one thread, the worker's own: bells are answered where they are taken from the queue,
+ticks come from the worker's timer.
 """
 
 from __future__ import annotations
@@ -76,10 +76,11 @@ class ExecutorRole:
                 self._lease = lease.acquire(self._database, self._owner, ttl_s=ttl, now=self._clock.now())
             except NotReachable as error:
                 self._note(str(error))
-            if self._lease is None:
-                if not waited:
+            else:
+                if self._lease is None and not waited:
                     logger.info("another executor is at work; standing by")
                     waited = True
+            if self._lease is None:
                 time.sleep(STANDBY_S)
         self._make_executor(self._lease)
         logger.info("executor of epoch %d", self._lease.epoch)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from billiard.exceptions import SoftTimeLimitExceeded, Terminated, WorkerLostError
 from celery.worker.request import Request
@@ -19,6 +18,7 @@ from kombu.exceptions import DecodeError
 from wfcelery.core.messages import StepLost
 from wfcelery.errors import InvalidSettings
 from wfcelery.shell import roles
+from wfcelery.shell.bell import Handler, nothing
 from wfcelery.shell.bench import OrderRefused
 from wfcelery.shell.orders import Orders, texts_in
 from wfcelery.shell.publisher import TOGETHER
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from kombu.message import Message
 
 logger: Final = logging.getLogger("wfcelery.worker")
-
-Handler = Callable[..., Any]
 
 MALFORMED: Final = (TypeError, DecodeError)
 """A message that does not call the task as it must be called; what a tool raises never comes this far."""
@@ -49,12 +47,12 @@ def strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:
         if worker is None or texts is None:
             if texts is None:
                 logger.error("a message was dropped: it does not call %s as the executor does", task.name)
-            ack(_log_error, consumer.connection_errors)
+            ack(nothing, consumer.connection_errors)
             return
         read = functools.partial(worker.orders, name, texts, message.headers.get("timelimit"))
         redelivered = bool((message.delivery_info or {}).get("redelivered"))
         if not worker.admits(name, read, redelivered=redelivered):
-            ack(_log_error, consumer.connection_errors)
+            ack(nothing, consumer.connection_errors)
             return
         try:
             take(message, body, ack, reject, callbacks)
@@ -69,10 +67,9 @@ def marker_strategy(task: Task, app: Celery, consumer: Consumer) -> Handler:  # 
     """Hand a marker on to the executor: everything queued before it has been taken."""
 
     def handle(message: Message, body: object, ack: Handler, reject: Handler, callbacks: object) -> None:  # noqa: ARG001
-        payload = (
-            message.payload
-        )  # what cannot be read is Celery's to drop, as long as nobody acknowledged it
-        ack(_log_error, consumer.connection_errors)
+        # What cannot be read is Celery's to drop, as long as nobody acknowledged it.
+        payload = message.payload
+        ack(nothing, consumer.connection_errors)
         worker = _worker()
         if worker is not None:
             worker.pass_marker(payload)
@@ -160,7 +157,3 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
 
 def _words(error: BaseException) -> str:
     return f"the process that ran it ended: {error}"
-
-
-def _log_error(*_args: object, **_kwargs: object) -> None:
-    """Acknowledging means nothing here: a message that was taken is gone."""
