@@ -21,13 +21,13 @@ from wfcelery.errors import NotReachable
 from wfcelery.shell.keeping import keep
 from wfcelery.shell.orders import Orders, read_orders
 from wfcelery.shell.outbox import Outbox
-from wfcelery.shell.publisher import TOGETHER
 from wfcelery.shell.together import Pack, Together
 from wfcelery.tools.call import Limits
 from wfcelery.tools.context import RealPace
 from wfcelery.tools.registry import Registry
 from wfcelery.tools.work import do
 from wfcelery.wire.keys import Keyring
+from wfcelery.wire.orders import names_in
 
 if TYPE_CHECKING:
     from celery.app.task import Context
@@ -109,7 +109,7 @@ class Bench:
             # are pushed: on that the main process relies when the same step comes again.
             self._together.end(pack)
             self._push(pack)
-        missing = [name for name in request.id.split(TOGETHER) if name not in orders]
+        missing = [name for name in names_in(request.id) if name not in orders]
         if missing:
             raise OrderRefused(*missing)
         if failed is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wfcelery.core.state import StepRef
 from wfcelery.shell.orders import Reader
-from wfcelery.shell.publisher import TOGETHER
+from wfcelery.wire.orders import names_in
 
 if TYPE_CHECKING:
     from billiard.pool import ApplyResult
@@ -72,7 +72,7 @@ class Intake:
 
     def waiting_names(self) -> set[str]:
         """Name the steps that wait."""
-        return {name for task_id in self.waiting() for name in task_id.split(TOGETHER)}
+        return {name for task_id in self.waiting() for name in names_in(task_id)}
 
     def reserved(self) -> tuple[StepRef, ...]:
         """Give the steps that wait."""
@@ -83,7 +83,7 @@ class Intake:
         gone = []
         for task_id, waiting in list(self._waiting.items()):
             if may_go(waiting) and self._waiting.pop(task_id, None) is not None:
-                self.forget(task_id.split(TOGETHER))
+                self.forget(names_in(task_id))
                 gone.append(waiting)
         return gone
 

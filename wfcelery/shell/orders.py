@@ -12,9 +12,8 @@ from typing import Final
 
 from wfcelery.core.messages import Dispatch
 from wfcelery.errors import InvalidInput
-from wfcelery.shell.publisher import TOGETHER
 from wfcelery.wire.keys import Keyring
-from wfcelery.wire.orders import read_order, ref_text
+from wfcelery.wire.orders import names_in, read_order, ref_text
 
 logger: Final = logging.getLogger("wfcelery.worker")
 
@@ -25,7 +24,7 @@ Reader = Callable[[], Orders]
 
 def read_orders(texts: Sequence[object], task_id: str, limits: object, ring: Keyring) -> Orders:
     """Give the orders that are sealed and came under their names and with their own time limits."""
-    named = task_id.split(TOGETHER)
+    named = names_in(task_id)
     orders = {}
     for text in texts:
         try:

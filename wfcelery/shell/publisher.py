@@ -26,7 +26,7 @@ from wfcelery.executor.messages import MarkerSeen
 from wfcelery.executor.packer import Packer
 from wfcelery.executor.watch import Marker
 from wfcelery.wire.keys import Keyring
-from wfcelery.wire.orders import ref_text, write_order
+from wfcelery.wire.orders import ref_text, task_id_of, write_order
 from wfcelery.wire.seal import Seal
 
 PRIORITY: Final = 5
@@ -36,8 +36,6 @@ GRACE_S: Final = 5.0
 """How long a tool may take to end after its time is over, before its process is killed."""
 
 LONGEST_REPR: Final = 300
-TOGETHER: Final = "+"
-"""Stands between the names of steps that travel in one message."""
 
 
 class Publisher:
@@ -96,7 +94,7 @@ class Publisher:
         return task_message(
             STEP_TASK,
             queue,
-            task_id=TOGETHER.join(ref_text(step.ref) for step in pack),
+            task_id=task_id_of(step.ref for step in pack),
             priority=priority,
             args=tuple(write_order(step, self._ring) for step in pack),
             shadow=names.pop() if len(names) == 1 else f"{first.flow}.*",

@@ -21,8 +21,8 @@ from wfcelery.shell import roles
 from wfcelery.shell.bell import Handler, nothing
 from wfcelery.shell.bench import OrderRefused
 from wfcelery.shell.orders import Orders, texts_in
-from wfcelery.shell.publisher import TOGETHER
 from wfcelery.shell.worker_role import WorkerRole
+from wfcelery.wire.orders import names_in
 
 if TYPE_CHECKING:
     from billiard.einfo import ExceptionInfo
@@ -123,7 +123,7 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
         super().on_timeout(soft, timeout)
         if not soft:
             worker = roles.worker()
-            worker.forget(name for name in self.id.split(TOGETHER) if name not in self.orders)
+            worker.forget(name for name in names_in(self.id) if name not in self.orders)
             worker.report_timeout(self.orders.values(), timeout, killed=True)
 
     def on_failure(
@@ -151,7 +151,7 @@ class StepRequest(Request):  # type: ignore[misc] # celery ships no types
         elif isinstance(error, OrderRefused):
             worker.forget(error.args)
         elif isinstance(error, MALFORMED):
-            worker.forget(self.id.split(TOGETHER))
+            worker.forget(names_in(self.id))
         super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
 
 

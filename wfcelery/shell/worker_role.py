@@ -29,10 +29,9 @@ from wfcelery.shell.intake import Intake, Waiting, keep_with_child
 from wfcelery.shell.keeping import keep
 from wfcelery.shell.orders import Orders, Reader, read_orders
 from wfcelery.shell.outbox import Outbox
-from wfcelery.shell.publisher import TOGETHER
 from wfcelery.tools.registry import Registry
 from wfcelery.wire.keys import Keyring, keyring, worker_keyring
-from wfcelery.wire.orders import ref_from
+from wfcelery.wire.orders import names_in, refs_in
 from wfcelery.wire.seal import Seal
 
 if TYPE_CHECKING:
@@ -112,11 +111,11 @@ class WorkerRole:
         is read there.
         """
         try:
-            refs = refs_of(task_id)
+            refs = refs_in(task_id)
         except InvalidInput as error:
             logger.error("a message was dropped: %s", error)  # noqa: TRY400 - nothing of ours has failed
             return False
-        names = task_id.split(TOGETHER)
+        names = names_in(task_id)
         if any(map(self._intake.has_seen, names)):
             self._answer_for_seen(read)
             return False
@@ -141,7 +140,7 @@ class WorkerRole:
         # In this order: what is no longer waiting was active before it ceased to wait.
         held = self._intake.waiting_names()
         active = _requests(celery_state.active_requests)
-        held.update(name for request in active for name in request.id.split(TOGETHER))
+        held.update(name for request in active for name in names_in(request.id))
         unsent = set(self._unsent())
         orders = {name: order for name, order in read().items() if name not in held}
         had = [order.ref for name, order in orders.items() if self._intake.has_seen(name)]
@@ -164,7 +163,7 @@ class WorkerRole:
     def refuse(self, task_id: str) -> None:
         """Let go of a message that Celery could not take."""
         self._intake.end(task_id)
-        self._intake.forget(task_id.split(TOGETHER))
+        self._intake.forget(names_in(task_id))
 
     def given(self, task_id: str, job: ApplyResult) -> None:
         """Take note that the pool has it."""
@@ -295,7 +294,7 @@ class WorkerRole:
             self.report_terminated(orders)
             return
         self._intake.end(task_id)
-        self._intake.forget(name for name in task_id.split(TOGETHER) if name not in orders)
+        self._intake.forget(name for name in names_in(task_id) if name not in orders)
         self._report_dropped(orders, STOPPED if self._is_stopped(task_id) else REVOKED)
 
     def report_terminated(self, orders: Orders) -> None:
@@ -311,7 +310,7 @@ class WorkerRole:
 
     def _is_stopped(self, task_id: str) -> bool:
         """Tell whether nothing of a message is wanted any more; where a part is, the bench sorts it out."""
-        return all(name in self._stopped for name in task_id.split(TOGETHER))
+        return all(name in self._stopped for name in names_in(task_id))
 
     def _report_dropped(self, orders: Orders, error: Error) -> None:
         self.report(
@@ -325,11 +324,6 @@ class WorkerRole:
 
     def _make_outbox(self, sender: Sender) -> Outbox:
         return Outbox(sender, self._seal, keep_s=2 * self._lease_s)
-
-
-def refs_of(task_id: str) -> tuple[StepRef, ...]:
-    """Read from a message's id which steps it holds. Raises `InvalidInput`."""
-    return tuple(map(ref_from, task_id.split(TOGETHER)))
 
 
 def ring_of(settings: Settings) -> Keyring:

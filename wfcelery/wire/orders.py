@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from wfcelery.core import ids
@@ -22,6 +22,7 @@ One that is refused is found lost by the executor, and sent anew: nothing is for
 
 _LONGEST: Final = codec.MAX_BYTES + envelope.HEAD + envelope.STAMP
 _NUMBER: Final = "0|[1-9][0-9]{0,18}"
+_TOGETHER: Final = "+"
 _REF: Final = re.compile(
     rf"([{ids.ALPHABET}]{{{ids.LENGTH}}}):((?:undo:)?[A-Za-z0-9_-]{{1,64}})(?:\[({_NUMBER})\])?:({_NUMBER}):({_NUMBER})"
 )
@@ -69,3 +70,18 @@ def ref_from(text: str) -> StepRef:
     if fault:
         raise InvalidInput("ref", fault)
     return found
+
+
+def task_id_of(refs: Iterable[StepRef]) -> str:
+    """Name a message by the steps that travel in it, one or several."""
+    return _TOGETHER.join(map(ref_text, refs))
+
+
+def names_in(task_id: str) -> list[str]:
+    """Give the names of the steps that a message says it holds; nothing is checked."""
+    return task_id.split(_TOGETHER)
+
+
+def refs_in(task_id: str) -> tuple[StepRef, ...]:
+    """Read which steps a message says it holds. Raises `InvalidInput`."""
+    return tuple(map(ref_from, names_in(task_id)))
