@@ -217,7 +217,8 @@ class Flow:
     """A whole flow. `ways_in` and `kept` are derived once, when it is read.
 
     `kept` names the steps whose results something may read later: the rest need not be remembered.
-    `lenient` is the flat form, in which a missing `input.*` is empty text.
+    `lenient` is the flat form, in which a missing `input.*` is empty text. `notify` names who is told of its
+    gates and of the end of its runs, `author` who defined it.
     """
 
     name: str
@@ -233,3 +234,5 @@ class Flow:
     metadata: Mapping[str, Json] = field(default_factory=dict)
     output: Template | None = None
     lenient: bool = False
+    notify: tuple[str, ...] = ()
+    author: str = ""

@@ -152,7 +152,10 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """Approve or deny a gate. `attempt`: the one that was looked at; a retry opens the gate anew."""
+    """Approve or deny a gate. `attempt`: the one that was looked at; a retry opens the gate anew.
+
+    `via` names the surface on which it was said (link, console, api, cli, ...), for the record.
+    """
 
     command_id: str
     run_id: str
@@ -162,6 +165,7 @@ class Decide:
     comment: str = ""
     form: Json = None
     attempt: int | None = None
+    via: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,6 +371,29 @@ class CastVote:
     form: Json
 
 
+class NoticeKind(StrEnum):
+    """What people are told of."""
+
+    GATE_OPENED = "gate_opened"
+    GATE_REMINDER = "gate_reminder"
+    GATE_ESCALATED = "gate_escalated"
+    GATE_DECIDED = "gate_decided"
+    RUN_FAILED = "run_failed"
+    RUN_FINISHED = "run_finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    """Tell people of something. `to`: people, `group:NAME`, `channel:NAME`, or addresses with `://`."""
+
+    run_id: str
+    kind: NoticeKind
+    to: tuple[str, ...]
+    step: str | None = None
+    attempt: int = 0
+    data: dict[str, Json] = field(default_factory=dict)
+
+
 Effect: TypeAlias = (
     Dispatch
     | StopStep
@@ -378,6 +405,7 @@ Effect: TypeAlias = (
     | KeepSignal
     | UseSignal
     | CastVote
+    | Notify
 )
 
 

@@ -25,6 +25,7 @@ from wfcelery.core.messages import (
     HoldChild,
     KeepSignal,
     NewRun,
+    Notify,
     RunMessage,
     StartChild,
     StepDone,
@@ -106,6 +107,7 @@ class Batch:
         self.dispatches: list[Dispatch] = []
         self.stops: list[StepRef] = []
         self.letters: list[Letter] = []
+        self.notices: list[Notify] = []
         self.unmarked = dict(unmarked)
         self._cached = cached
         self._absent: set[str] = set()
@@ -331,6 +333,8 @@ class Batch:
                 self._kept.append(effect)
             case UseSignal():
                 self._used.append(effect.signal_id)
+            case Notify():
+                self.notices.append(effect)
             case StartChild() | TellParent() | CancelChild() | HoldChild() | FindSignal():
                 following.follow(self, effect)
             case _:

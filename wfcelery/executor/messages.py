@@ -109,6 +109,19 @@ class MarkerSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class NoticeTried:
+    """The notifier has tried to send a notice. `reached`: who has it now; without an `error`, everybody.
+
+    With `final`, trying again would not help.
+    """
+
+    notice_id: str
+    reached: tuple[str, ...] = ()
+    error: str = ""
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Unreadable:
     """Something in the mailbox that is no message."""
 

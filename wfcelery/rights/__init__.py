@@ -1,0 +1,6 @@
+"""Rights: who may do what. One question, `Authority.allows`, asked by every surface and by the executor."""
+
+from wfcelery.rights.authority import Authority, Everybody, confirmed
+from wfcelery.rights.permission import Permission, Resource
+
+__all__ = ["Authority", "Everybody", "Permission", "Resource", "confirmed"]
