@@ -25,6 +25,7 @@ PREFIX: Final = "WFCELERY_"
 FREE_PREFIX: Final = "WFCELERY_TEST_"
 DEFAULT_DATABASE: Final = "sqlite:///.wfcelery/wfcelery.db"
 DEFAULT_LEASE_S: Final = 30.0
+DEFAULT_LINK_DAYS: Final = 14.0
 NAMES: Final = (
     "database_url",
     "broker_url",
@@ -35,14 +36,23 @@ NAMES: Final = (
     "base_url",
     "user",
     "lease_s",
+    "policy",
+    "authorize",
+    "notify",
+    "link_days",
+    "link_login",
 )
-_LISTS: Final = frozenset({"secret_key", "worker_key", "tools"})
-_NUMBERS: Final = frozenset({"lease_s"})
+# What stands between the parts of a list. URLs hold commas, so what may be a URL is parted by white space.
+_LISTS: Final = {"secret_key": ",", "worker_key": ",", "tools": ",", "notify": None}
+_NUMBERS: Final = {"lease_s": "seconds", "link_days": "days"}
+_CHOICES: Final = frozenset({"link_login"})
+_YES: Final = frozenset({"yes", "true", "1"})
+_NO: Final = frozenset({"no", "false", "0"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that can be set. Keys are never shown by `repr`."""
+    """Everything that can be set. Keys, and addresses that may hold them, are never shown by `repr`."""
 
     database_url: str = DEFAULT_DATABASE
     broker_url: str | None = None
@@ -53,6 +63,15 @@ class Settings:
     base_url: str | None = None
     user: str = ""
     lease_s: float = DEFAULT_LEASE_S
+    # Who may do what: the path of a policy file, or `module:name` of a hook. One of them, or neither.
+    policy: str | None = None
+    authorize: str | None = None
+    # Who is told of everything, unless a flow says otherwise.
+    notify: tuple[str, ...] = field(default=(), repr=False)
+    # How long an approval link is good where its gate has no deadline.
+    link_days: float = DEFAULT_LINK_DAYS
+    # Whether an approval link also asks for a sign-in as the approver.
+    link_login: bool = False
 
 
 def load(
@@ -72,9 +91,12 @@ def load(
     given.setdefault("user", _os_user())
     if "database_url" in given:
         given["database_url"] = as_database_url(given["database_url"])
-    lists = {name: _several(given.pop(name)) for name in _LISTS & given.keys()}
-    numbers = {name: _seconds(name, given.pop(name)) for name in _NUMBERS & given.keys()}
-    return Settings(**given, **lists, **numbers)  # type: ignore[arg-type] # each kind apart from the texts
+    if {"policy", "authorize"} <= given.keys():
+        raise InvalidSettings("authorize", "and policy cannot both be set; leave one of them out")
+    lists = {name: _several(name, given.pop(name)) for name in _LISTS.keys() & given.keys()}
+    numbers = {name: _number(name, given.pop(name)) for name in _NUMBERS.keys() & given.keys()}
+    choices = {name: _choice(name, given.pop(name)) for name in _CHOICES & given.keys()}
+    return Settings(**given, **lists, **numbers, **choices)  # type: ignore[arg-type] # each kind apart from texts
 
 
 def as_database_url(text: str) -> str:
@@ -120,26 +142,55 @@ def _known(name: str, known: tuple[str, ...] | list[str], where: str) -> str:
 def _text(name: str, value: object, where: str) -> str:
     if isinstance(value, str):
         return value
+    if name in _CHOICES and isinstance(value, bool):
+        return "yes" if value else "no"
     if name in _NUMBERS and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if name in _LISTS and isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return ",".join(value)
-    wanted = "text or a list of texts" if name in _LISTS else "a number" if name in _NUMBERS else "text"
-    raise InvalidSettings(name, f"must be {wanted} in {where}")
+        return _joined(name, value, where)
+    raise InvalidSettings(name, f"must be {_wanted(name)} in {where}")
 
 
-def _seconds(name: str, text: str) -> float:
+def _wanted(name: str) -> str:
+    if name in _LISTS:
+        return "text or a list of texts"
+    if name in _CHOICES:
+        return "true or false"
+    return "a number" if name in _NUMBERS else "text"
+
+
+def _joined(name: str, parts: list[str], where: str) -> str:
+    between = _LISTS[name]
+    if between is not None:
+        return between.join(parts)
+    # The value itself may be a secret, so only its place is said.
+    spaced = [number for number, part in enumerate(parts, 1) if len(part.split()) != 1]
+    if spaced:
+        raise InvalidSettings(
+            name, f"must hold no white space inside its parts; number {spaced[0]} has, in {where}"
+        )
+    return "\n".join(parts)
+
+
+def _number(name: str, text: str) -> float:
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = math.nan
-    if math.isfinite(seconds) and seconds > 0:
-        return seconds
-    raise InvalidSettings(name, f"must be a number of seconds above 0, not {text}")
+        number = math.nan
+    if math.isfinite(number) and number > 0:
+        return number
+    raise InvalidSettings(name, f"must be a number of {_NUMBERS[name]} above 0, not {text}")
 
 
-def _several(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def _choice(name: str, text: str) -> bool:
+    word = text.strip().lower()
+    if word in _YES | _NO:
+        return word in _YES
+    raise InvalidSettings(name, f"must be yes or no, not {text}")
+
+
+def _several(name: str, text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(_LISTS[name]) if part.strip())
 
 
 def _os_user() -> str:
