@@ -35,16 +35,17 @@ def doctor(*, tools: str | None, database: str | None, output: str) -> int:
     Broker, database, keys, executor, beat, workers and their queues, clocks, tools, dead letters. Changes
     nothing. Exit code 1 if anything is broken; warnings do not count.
     """
-    from wfcelery.cli.examining import examine
-    from wfcelery.cli.findings import Level
+    from wfcelery.cli.database import reading
     from wfcelery.cli.output import plain, print_json
     from wfcelery.cli.symbols import sign, signs_for, wants_colour
+    from wfcelery.insight.examining import examine
+    from wfcelery.insight.findings import Level
 
     settings = settings_of(database=database, tools=tools)
     see_modules_here()
     kinds = {Level.OK: "done", Level.WARN: "gate", Level.FAIL: "failed"}
     found = []
-    for each in examine(settings):
+    for each in examine(settings, lambda: reading(settings)):
         found.append(each)
         if output != "json":
             mark = sign(signs_for(sys.stdout), kinds[each.level], colour=wants_colour(sys.stdout))

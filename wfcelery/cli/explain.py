@@ -12,8 +12,8 @@ from wfcelery.cli.options import Command, database_option, debug_option, output_
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wfcelery.cli.reasons import BrokerSeen
     from wfcelery.core.flow import Flow
+    from wfcelery.insight.reasons import BrokerSeen
     from wfcelery.settings import Settings
 
 
@@ -35,10 +35,10 @@ def explain(*, run: str, database: str | None, output: str) -> None:
     """
     from wfcelery.cli.database import reading
     from wfcelery.cli.output import plain, print_json
-    from wfcelery.cli.reasons import reasons
     from wfcelery.core.limits import DEFAULT
     from wfcelery.errors import NotFound
     from wfcelery.executor.definitions import Definitions
+    from wfcelery.insight.reasons import reasons
     from wfcelery.store import explain as explaining
 
     settings = settings_of(database=database)
@@ -67,9 +67,9 @@ def _broker(settings: Settings, queues: Iterable[str | None]) -> BrokerSeen | No
         return None
     from wfcelery.broker.client import connect
     from wfcelery.broker.names import STEPS_QUEUE, Names
-    from wfcelery.cli.queues import lengths
-    from wfcelery.cli.reasons import BrokerSeen
     from wfcelery.errors import NotReachable
+    from wfcelery.insight.queues import lengths
+    from wfcelery.insight.reasons import BrokerSeen
 
     client = connect(settings.broker_url)
     try:

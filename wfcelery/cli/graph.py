@@ -36,8 +36,8 @@ def graph(*, what: str, mermaid: bool, database: str | None) -> None:
     """
     from wfcelery.cli.graph_mermaid import mermaid as as_mermaid
     from wfcelery.cli.graph_tree import tree
-    from wfcelery.cli.run_standing import Standing, standing
     from wfcelery.cli.symbols import sign, signs_for, wants_colour
+    from wfcelery.insight.standing import Standing, standing
 
     flow, run = _found(what, settings_of(database=database))
     stands = Standing() if run is None else standing(flow, run)

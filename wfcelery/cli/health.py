@@ -59,7 +59,7 @@ def _pulse(broker_url: str, prefix: str, role: str) -> tuple[bool, str]:
     from wfcelery.broker.client import connect
     from wfcelery.broker.names import Names
     from wfcelery.broker.pulse import Pulse
-    from wfcelery.cli.reasons import about
+    from wfcelery.insight.reasons import about
 
     who = "the executor" if role == "executor" else role
     with closing(connect(broker_url)) as client:

@@ -9,6 +9,9 @@ from typing import TextIO
 import click
 
 from wfcelery.core.values import Json
+from wfcelery.core.words import brief, plain
+
+__all__ = ["as_json", "brief", "plain", "print_json", "print_table", "short_time"]
 
 
 def print_json(value: Json, file: TextIO | None = None) -> None:
@@ -28,19 +31,6 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo("  ".join(cells).rstrip())
-
-
-def brief(value: Json, width: int = 60) -> str:
-    """Write a value in one line of at most `width` characters."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = plain(" ".join(text.split()))
-    return line if len(line) <= width else line[: width - 1] + "…"
-
-
-def plain(text: str) -> str:
-    """Leave out what a terminal would obey instead of showing: words of tools and people are not commands."""
-    kept = (each if each.isprintable() or each in "\n\t" else " " * each.isspace() for each in text)
-    return "".join(kept)
 
 
 def short_time(moment: Json) -> str:

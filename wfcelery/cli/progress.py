@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from wfcelery.cli.output import brief
-from wfcelery.cli.symbols import kind_of_status
 from wfcelery.core import ids
 from wfcelery.core.state import NO_ITEM, PEOPLE, Attempt, StepStatus, WaitsFor
+from wfcelery.insight.standing import kind_of_status
 
 if TYPE_CHECKING:
     from wfcelery.core.flow import Flow

@@ -12,8 +12,9 @@ import click
 
 from wfcelery.cli.output import as_json, brief, plain, print_table, short_time
 from wfcelery.cli.progress import span
-from wfcelery.cli.symbols import Signs, kind_of_status, sign, signs_for
+from wfcelery.cli.symbols import Signs, sign, signs_for
 from wfcelery.core.values import Json
+from wfcelery.insight.standing import kind_of_status
 
 MOST_ITEMS: Final = 20
 _HEAD: Final = ("status", "created_by", "key", "tags", "created_at", "completed_at")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from wfcelery.cli.output import plain
 from wfcelery.cli.progress import span
-from wfcelery.cli.symbols import kind_of_status, sign, signs_for, wants_colour
+from wfcelery.cli.symbols import sign, signs_for, wants_colour
 from wfcelery.core.values import Json
+from wfcelery.insight.standing import kind_of_status
 
 if TYPE_CHECKING:
     from wfcelery.cli.run_request import Request

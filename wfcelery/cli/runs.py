@@ -138,6 +138,7 @@ def _reason(error: Json) -> str:
 
 
 def _sign(status: str) -> str:
-    from wfcelery.cli.symbols import kind_of_status, sign, signs_for
+    from wfcelery.cli.symbols import sign, signs_for
+    from wfcelery.insight.standing import kind_of_status
 
     return sign(signs_for(sys.stdout), kind_of_status(status))

@@ -72,21 +72,3 @@ def sign(signs: Signs, kind: str, *, colour: bool = False) -> str:
     text: str = getattr(signs, kind)
     code = _COLOURS.get(kind)
     return f"\x1b[{code}m{text}\x1b[0m" if colour and code else text
-
-
-_OF_STATUS: Final = {
-    "pending": "waiting",
-    "ready": "running",
-    "running": "running",
-    "done": "done",
-    "completed": "done",
-    "failed": "failed",
-    "skipped": "skipped",
-    "cancelled": "cancelled",
-    "paused": "gate",
-}
-
-
-def kind_of_status(status: str) -> str:
-    """Name the sign of a step's or run's status."""
-    return _OF_STATUS[status]

@@ -12,12 +12,13 @@ from wfcelery.cli.database import reading, reading_again
 from wfcelery.cli.failures import FAILED, NOT_CONFIRMED, SUCCESS, WAITS
 from wfcelery.cli.output import plain, print_json
 from wfcelery.cli.progress import Progress, span
-from wfcelery.cli.symbols import kind_of_status, sign, signs_for, wants_colour
+from wfcelery.cli.symbols import sign, signs_for, wants_colour
 from wfcelery.cli.view import Live, Plain, Quiet, View
 from wfcelery.core.limits import DEFAULT
 from wfcelery.core.state import LIVE, RunStatus
 from wfcelery.errors import NotFound
 from wfcelery.executor.definitions import Definitions
+from wfcelery.insight.standing import kind_of_status
 from wfcelery.store import runs, views
 from wfcelery.store.news import Watched
 

@@ -201,6 +201,7 @@ _CHECKS: Final[dict[str, Check]] = {
     "tool": fields.short,
     "unsent": fields.several(fields.ref, MOST_HELD),
     "user": fields.free,
+    "via": fields.free,
     "worker": fields.short,
 }
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING
 
 from wfcelery.broker.client import check_server, connect, reaching
 from wfcelery.broker.names import STEPS_QUEUE, Names
 from wfcelery.broker.pulse import Pulse
 from wfcelery.broker.sender import Sender
-from wfcelery.cli import findings
-from wfcelery.cli.database import reading
-from wfcelery.cli.findings import BrokerState, Finding, Level, TablesState
 from wfcelery.core.flow import Call, Foreach
 from wfcelery.core.limits import DEFAULT
 from wfcelery.errors import InvalidSettings, NotFound, NotReachable, WfceleryError
 from wfcelery.executor.definitions import Definitions
+from wfcelery.insight import findings
+from wfcelery.insight.findings import BrokerState, Finding, Level, TablesState
 from wfcelery.store import health, migrations, workers
 from wfcelery.tools import Registry
 
@@ -29,8 +28,10 @@ if TYPE_CHECKING:
     from wfcelery.store import Connection
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
-    """Look at everything, one thing after the other."""
+def examine(
+    settings: Settings, reading: Callable[[], AbstractContextManager[Connection]]
+) -> Iterator[Finding]:
+    """Look at everything, one thing after the other; `reading` opens the tables."""
     yield from findings.of_settings(settings)
     broker = None
     if settings.broker_url is not None:
@@ -40,7 +41,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         except WfceleryError as error:
             yield Finding("broker", Level.FAIL, str(error), "start it, or correct WFCELERY_BROKER_URL")
     try:
-        with reading(settings) as conn:
+        with reading() as conn:
             flows = _flows(conn)
             tables = _tables(conn, flows)
     except WfceleryError as error:
@@ -73,7 +74,7 @@ def _broker(url: str, names: Names) -> BrokerState:
 
 
 def _version(client: redis.Redis) -> str:
-    from redis.exceptions import ResponseError
+    from redis.exceptions import ResponseError  # noqa: PLC0415 - most callers ask for nothing of it
 
     with reaching(client):
         try:

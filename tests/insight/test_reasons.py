@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from wfcelery.cli.reasons import BrokerSeen, Reason, about, reasons
 from wfcelery.core import ids
 from wfcelery.core.document import compile_flow
 from wfcelery.core.state import Attempt, Error, Run, RunStatus, StepRef, StepStatus, Vote, WaitsFor
+from wfcelery.insight.reasons import BrokerSeen, Reason, about, reasons
 from wfcelery.store.explain import Facts, OpenStep
 from wfcelery.store.health import ExecutorSeen
 from wfcelery.store.workers import WorkerRow

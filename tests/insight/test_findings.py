@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from wfcelery.cli import findings
-from wfcelery.cli.findings import BrokerState, Finding, Level, TablesState
+from wfcelery.insight import findings
+from wfcelery.insight.findings import BrokerState, Finding, Level, TablesState
 from wfcelery.settings import Settings
 from wfcelery.store.health import ExecutorSeen, Waiting
 from wfcelery.store.workers import WorkerRow

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
-from wfcelery.cli.reasons import about
+from wfcelery.insight.reasons import about
 from wfcelery.wire.keys import SHORTEST_SECRET
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.broker.names import STEPS_QUEUE
-from wfcelery.cli.output import brief
 from wfcelery.core import ids
 from wfcelery.core.flow import Gate, OnTimeout, Wait
 from wfcelery.core.state import LIVE, NO_ITEM, RunStatus, StepStatus, WaitsFor
+from wfcelery.core.words import brief
 from wfcelery.settings import DEFAULT_LEASE_S
 from wfcelery.store.times import iso
 

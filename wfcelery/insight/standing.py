@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from wfcelery.cli.symbols import kind_of_status
 from wfcelery.core.flow import Call, Flow, Foreach, Gate, Step, SubFlow, Wait
 from wfcelery.core.values import Json
+
+_OF_STATUS: Final = {
+    "pending": "waiting",
+    "ready": "running",
+    "running": "running",
+    "done": "done",
+    "completed": "done",
+    "failed": "failed",
+    "skipped": "skipped",
+    "cancelled": "cancelled",
+    "paused": "gate",
+}
+
+
+def kind_of_status(status: str) -> str:
+    """Name the sign of a step's or run's status."""
+    return _OF_STATUS[status]
 
 
 @dataclass(frozen=True, slots=True)
