@@ -232,6 +232,10 @@ SETTINGS = Settings(
     secret_key=(SECRET,),
     tools=("one", "two"),
     lease_s=2.5,
+    policy="people.toml",
+    notify=("channel:ops", "json://a,b"),
+    link_days=0.5,
+    link_login=True,
 )
 
 
@@ -251,6 +255,11 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
         "WFCELERY_DATABASE_URL": "sqlite:///x.db",
         "WFCELERY_SECRET_KEY": SECRET,
         "WFCELERY_BASE_URL": "",
+        "WFCELERY_POLICY": "people.toml",
+        "WFCELERY_AUTHORIZE": "",
+        "WFCELERY_NOTIFY": "channel:ops json://a,b",
+        "WFCELERY_LINK_DAYS": "0.5",
+        "WFCELERY_LINK_LOGIN": "yes",
     }
     assert (executor.environ, beat.environ) == (trusted, trusted)
     assert worker.environ == common | {"WFCELERY_WORKER_KEY": worker_keys((SECRET,))[0]}

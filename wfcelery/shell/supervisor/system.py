@@ -39,6 +39,11 @@ def programs(settings: Settings, workforce: Workforce, environ: Mapping[str, str
         "WFCELERY_DATABASE_URL": settings.database_url,
         "WFCELERY_SECRET_KEY": ",".join(settings.secret_key),
         "WFCELERY_BASE_URL": settings.base_url or "",
+        "WFCELERY_POLICY": settings.policy or "",
+        "WFCELERY_AUTHORIZE": settings.authorize or "",
+        "WFCELERY_NOTIFY": " ".join(settings.notify),
+        "WFCELERY_LINK_DAYS": f"{settings.link_days:g}",
+        "WFCELERY_LINK_LOGIN": "yes" if settings.link_login else "no",
     }
     # A worker runs other people's code: it can neither read the tables nor speak for an app or a person.
     worker = common | {"WFCELERY_WORKER_KEY": ",".join(worker_keys(settings.secret_key))}
