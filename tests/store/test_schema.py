@@ -19,7 +19,7 @@ from sqlalchemy import Column, MetaData, Table, insert, select
 
 from tests.store.book import CHAIN, Book, value
 from wfcelery.errors import StoreError, UnknownSchema
-from wfcelery.store import migrations, open_database, runs, signals, steps
+from wfcelery.store import migrations, notices, open_database, runs, signals, steps
 from wfcelery.store.schema import VERSION_TABLE, metadata
 from wfcelery.store.times import Time, iso
 
@@ -47,9 +47,9 @@ def shape(conn: Connection) -> list[object]:
 
 
 def clauses(sql: str) -> list[str]:
-    """The parts of a statement; constraints may stand in any order."""
-    columns, *constraints = " ".join(sql.replace('"', "").split()).removesuffix(" )").split(", CONSTRAINT ")
-    return [columns, *sorted(constraints)]
+    """The parts of a statement; columns and constraints may stand in any order."""
+    whole = " ".join(sql.replace('"', "").split()).removesuffix(")").rstrip()
+    return sorted(whole.split(", "))
 
 
 def test_an_empty_database_gets_its_tables_and_a_second_upgrade_changes_nothing(database_url: str) -> None:
@@ -77,6 +77,30 @@ def test_the_revisions_lead_to_the_same_tables_as_the_short_way(database_url: st
                 conn.exec_driver_sql(f"DROP FUNCTION workflow_{name}")
         migrations.migrate(conn)
         assert shape(conn) == at_once
+    database.close()
+
+
+def test_the_first_tables_keep_their_rows_when_they_become_todays(database_url: str) -> None:
+    database = open_database(database_url)
+    with database.transaction() as conn:
+        migrations.migrate(conn, "0001")
+        columns = "(id, kind, run_id, ok, code, reason, data, at)"
+        values = "('c1', 'Start', 'r1', TRUE, '', '', '{}', CURRENT_TIMESTAMP)"
+        conn.exec_driver_sql(f"INSERT INTO commands {columns} VALUES {values}")
+        assert migrations.version(conn) == "0001"
+    with database.reading() as conn, pytest.raises(UnknownSchema):
+        migrations.require_known(conn)
+    with database.transaction() as conn:
+        migrations.upgrade(conn)
+        assert migrations.version(conn) == migrations.HEAD
+        kept = conn.exec_driver_sql("SELECT id, kind, run_id, actor FROM commands").all()
+        assert [tuple(row) for row in kept] == [("c1", "Start", "r1", "")]
+        assert notices.due(conn, 9e9, 10) == []
+    with database.reading() as conn:
+        context = MigrationContext.configure(
+            conn, opts={"version_table": VERSION_TABLE, "compare_type": True}
+        )
+        assert compare_metadata(context, metadata) == []
     database.close()
 
 
@@ -241,6 +265,7 @@ def test_the_sweeps_find_their_rows_by_partial_indexes(database: Database) -> No
         "ix_workflow_steps_signal": signals._waiting,
         "ix_signals_run": signals._of_runs,
         "ix_signals_key": signals._by_key,
+        "ix_notices_waiting": notices._due,
     }
     values: dict[str, object] = {
         "now": 1.0,

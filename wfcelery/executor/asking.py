@@ -61,6 +61,7 @@ def answered(message: Asked, given: Answer, now: float) -> commands.Command:
         reason=given.reason,
         data=given.data,
         at=now,
+        actor=message.by.id,
     )
 
 

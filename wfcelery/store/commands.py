@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A request that was answered. `kind` names its message, `run_id` the run it was about.
+    """A request that was answered. `kind` names its message, `run_id` its run, `actor` who asked.
 
     `code` says which kind of refusal it was; empty if it was granted.
     """
@@ -34,10 +34,11 @@ class Command:
     code: str = ""
     reason: str = ""
     data: Mapping[str, Json] = field(default_factory=dict)
+    actor: str = ""
 
 
 _some = select(commands).where(commands.c.id.in_(bindparam("ids", expanding=True)))
-_COLUMNS = ("id", "kind", "run_id", "ok", "code", "reason", "data", "at")
+_COLUMNS = ("id", "kind", "run_id", "ok", "code", "reason", "data", "at", "actor")
 
 
 def get_many(conn: Connection, ids: Sequence[str]) -> dict[str, Command]:
@@ -46,7 +47,15 @@ def get_many(conn: Connection, ids: Sequence[str]) -> dict[str, Command]:
         return {}
     return {
         row.id: Command(
-            row.id, row.kind, row.run_id, row.ok, row.at, row.code, row.reason, json.loads(row.data)
+            row.id,
+            row.kind,
+            row.run_id,
+            row.ok,
+            row.at,
+            row.code,
+            row.reason,
+            json.loads(row.data),
+            row.actor,
         )
         for row in conn.execute(_some, {"ids": list(ids)})
     }
@@ -55,7 +64,7 @@ def get_many(conn: Connection, ids: Sequence[str]) -> dict[str, Command]:
 def put_many(conn: Connection, answered: Sequence[Command]) -> None:
     """Write answers; each id is new."""
     rows = [
-        (one.id, one.kind, one.run_id, one.ok, one.code, one.reason, canonical(one.data), one.at)
+        (one.id, one.kind, one.run_id, one.ok, one.code, one.reason, canonical(one.data), one.at, one.actor)
         for one in answered
     ]
     statements.insert(conn, commands, _COLUMNS, rows)

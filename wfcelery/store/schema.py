@@ -46,6 +46,14 @@ _Id: Final = Text().with_variant(Text(collation="C"), "postgresql")
 _Counter: Final = BigInteger().with_variant(Integer(), "sqlite")
 
 
+class NoticeStatus(StrEnum):
+    """How a notice stands: it is still to be sent, it was sent, or nobody tries any more."""
+
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"
+
+
 def _one_of(column: str, allowed: type[StrEnum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({_quoted(allowed)})", name=column)
 
@@ -213,6 +221,7 @@ commands: Final = Table(
     Column("reason", Text, nullable=False),
     Column("data", Text, nullable=False),
     Column("at", Time, nullable=False),
+    Column("actor", Text, nullable=False, server_default=""),
     Index("ix_commands_at", "at"),
 )
 
@@ -267,6 +276,28 @@ dead_letters: Final = Table(
     Column("message", Text, nullable=False),
     Column("error", Text, nullable=False),
 )
+
+notices: Final = Table(
+    "notices",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("run_id", _Id, nullable=False),
+    Column("step", Text),
+    Column("attempt", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("recipient", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("next_at", Time, nullable=False),
+    Column("created_at", Time, nullable=False),
+    Column("sent_at", Time),
+    Column("error", Text),
+    Column("reached", Text, nullable=False),
+    _one_of("status", NoticeStatus),
+)
+_partial("ix_notices_waiting", "status = 'waiting'", notices.c.next_at, notices.c.id)
+Index("ix_notices_run", notices.c.run_id, notices.c.created_at)
 
 
 def is_status(table: Table, *statuses: StrEnum) -> TextClause:

@@ -16,8 +16,8 @@ from wfcelery.store.triggers import RULES
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-HEAD: Final = "0001"
-KNOWN: Final = (HEAD,)
+HEAD: Final = "0002"
+KNOWN: Final = ("0001", HEAD)
 _UPGRADE_LOCK: Final = 7_733_215
 
 
@@ -65,7 +65,7 @@ def create(conn: Connection) -> None:
     conn.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{HEAD}')")  # noqa: S608
 
 
-def migrate(conn: Connection) -> None:
+def migrate(conn: Connection, to: str = HEAD) -> None:
     """Apply the revisions that are missing, one after the other."""
     from alembic import command  # noqa: PLC0415 -- costs a tenth of a second, and most starts have nothing to do
     from alembic.config import Config  # noqa: PLC0415
@@ -73,7 +73,7 @@ def migrate(conn: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
     config.attributes["connection"] = conn
-    command.upgrade(config, "head")
+    command.upgrade(config, to)
 
 
 def take_turn(conn: Connection) -> None:
