@@ -33,6 +33,7 @@ from wfcelery.executor.messages import (
     Holding,
     MarkerSeen,
     Message,
+    NoticeTried,
     Retire,
     Start,
 )
@@ -62,7 +63,7 @@ ASKED: tuple[Message, ...] = (
     Start("c1", RUN, "greet@2", {"n": 1}, ANN, "k", ("t",), "name", refuse_conflict=True, at=2000.0),
     Broadcast("c1", "paid", "order-7", ANN, {"sum": 5}),
     Retire("c1", "greet", ANN),
-    Decide("c1", RUN, "gate", approve=True, by=ANN, comment="fine", form={"a": 1}, attempt=2),
+    Decide("c1", RUN, "gate", approve=True, by=ANN, comment="fine", form={"a": 1}, attempt=2, via="link"),
     Signal("c1", RUN, "paid", ANN, [1, 2], "k"),
     Cancel("c1", RUN, ANN, "no longer wanted"),
     Hold("c1", RUN, ANN),
@@ -71,6 +72,7 @@ ASKED: tuple[Message, ...] = (
     StepReady("c1", RUN, "nap", ANN, 3),
     EndStep("c1", RUN, "call", ANN, 3, {"a": 1}, "found", Error("refused", "no")),
 )
+NOTED: tuple[Message, ...] = (NoticeTried("n1", ("bob", "json://there"), "no route to host", final=True),)
 ORDER = Dispatch(
     StepRef(RUN, "undo:fetch", 3, 2, 7),
     "greet",
@@ -127,6 +129,7 @@ _BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "payload": payloads,
     "priority": st.integers(0, 9),
     "queues": st.lists(texts, max_size=3).map(tuple),
+    "reached": st.lists(texts, max_size=3).map(tuple),
     "ref": refs,
     "reserved": st.lists(refs, max_size=3).map(tuple),
     "result": payloads,
@@ -143,5 +146,7 @@ def field(name: str, kind: str) -> st.SearchStrategy[Any]:
     """Draw what a field of that name and type may hold."""
     if kind.startswith("bool"):
         return st.booleans()
+    if kind == "str":
+        return texts
     drawn = _BY_NAME.get(name, texts)
     return drawn | st.none() if kind.endswith("| None") else drawn

@@ -14,7 +14,7 @@ from wfcelery.executor.messages import Message
 from wfcelery.wire import codec, orders
 from wfcelery.wire.seal import Seal
 
-CLASSES = sorted(codec.SAID | codec.ASKED, key=lambda cls: cls.__name__)
+CLASSES = sorted(codec.SAID | codec.ASKED | codec.NOTED, key=lambda cls: cls.__name__)
 
 
 def any_of(cls: type) -> st.SearchStrategy[Message]:
@@ -26,9 +26,12 @@ def any_of(cls: type) -> st.SearchStrategy[Message]:
 def test_there_is_an_example_of_each_kind_that_travels() -> None:
     assert {type(each) for each in parts.SAID} == codec.SAID
     assert {type(each) for each in parts.ASKED} == codec.ASKED
+    assert {type(each) for each in parts.NOTED} == codec.NOTED
 
 
-@pytest.mark.parametrize("message", [*parts.SAID, *parts.ASKED], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "message", [*parts.SAID, *parts.ASKED, *parts.NOTED], ids=lambda each: type(each).__name__
+)
 def test_what_was_sealed_is_read_as_it_was(message: Message) -> None:
     seal = Seal(parts.RING)
     assert seal.read(seal.write(message)) == message

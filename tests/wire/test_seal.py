@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.wire.parts import ANN, ASKED, ORDER, REF, RING, RUN, SAID, SECRET, WORKER_RING
+from tests.wire.parts import ANN, ASKED, NOTED, ORDER, REF, RING, RUN, SAID, SECRET, WORKER_RING
 from wfcelery.core.messages import Decide, StepBegun
 from wfcelery.errors import InvalidInput, InvalidSettings
 from wfcelery.executor.executor import ANSWERS_KEPT_S
@@ -34,7 +34,7 @@ def test_what_workers_say_is_refused_under_the_command_key(message: Message) -> 
     assert reason(sealed) == f"kind: {name} is not for requests to say"
 
 
-@pytest.mark.parametrize("message", ASKED, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("message", [*ASKED, *NOTED], ids=lambda each: type(each).__name__)
 def test_no_request_is_taken_from_a_worker(message: Message) -> None:
     payload = codec.encode(message)
     honest = envelope.close(envelope.SAID, WORKER_RING.workers[0], payload)
@@ -139,7 +139,7 @@ def test_an_order_is_no_report_and_a_report_no_order() -> None:
         (-40 * DAY, "envelope: was sealed 960.0 hours in the future; set the clocks of the machines right"),
     ],
 )
-@pytest.mark.parametrize("message", ASKED, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("message", [*ASKED, *NOTED], ids=lambda each: type(each).__name__)
 def test_a_request_is_taken_for_a_day(message: Message, age: float, fault: str | None) -> None:
     sealed = Seal(RING, now=lambda: NOW - age).write(message)
     read = SEAL.read(sealed)

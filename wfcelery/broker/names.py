@@ -8,10 +8,12 @@ from typing import Final
 
 EXECUTOR_QUEUE: Final = "wfcelery.executor"
 STEPS_QUEUE: Final = "wfcelery.steps"
+NOTIFY_QUEUE: Final = "wfcelery.notify"
 
 DOORBELL_TASK: Final = "wfcelery.doorbell"
 STEP_TASK: Final = "wfcelery.step"
 MARKER_TASK: Final = "wfcelery.marker"
+NOTIFY_TASK: Final = "wfcelery.notify"
 TICK_TASK: Final = "wfcelery.tick"
 WATCHDOG_TASK: Final = "wfcelery.watchdog"
 

@@ -53,6 +53,7 @@ from wfcelery.executor.messages import (
     Holding,
     MarkerSeen,
     Message,
+    NoticeTried,
     Told,
     Unreadable,
     is_asked,
@@ -66,7 +67,8 @@ from wfcelery.store.changes import RunChange
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-NOT_ABOUT_RUNS = (Unreadable, Holding, MarkerSeen)
+NOT_ABOUT_RUNS = (Unreadable, Holding, MarkerSeen, NoticeTried)
+_NOTHING: Mapping[str, Answer] = {}
 _REPORTS = (StepDone, StepFailed, StepPostponed)
 
 
@@ -83,7 +85,7 @@ class Batch:
     """What a batch of messages comes to, on one connection, at one moment.
 
     `cached` are the runs that the executor remembers; `unmarked` the steps it has handed over without the
-    tables saying so yet.
+    tables saying so yet; `refused` the requests, by id, that their askers have no right to make.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Batch:
         unmarked: Mapping[str, list[StepRef]],
         now: float,
         limits: Limits,
+        refused: Mapping[str, Answer] = _NOTHING,
     ) -> None:
         self.conn = conn
         self.catalogue = catalogue
@@ -108,8 +111,10 @@ class Batch:
         self.stops: list[StepRef] = []
         self.letters: list[Letter] = []
         self.notices: list[Notify] = []
+        self.tried: list[NoticeTried] = []
         self.unmarked = dict(unmarked)
         self._cached = cached
+        self._refused = refused
         self._absent: set[str] = set()
         self._votes: list[CastVote] = []
         self._kept: list[KeepSignal] = []
@@ -145,6 +150,8 @@ class Batch:
                 if message.command_id not in self._answered and message.command_id not in self.answers:
                     self._answer(message)
                     self._follow_all()
+            elif isinstance(message, NoticeTried):
+                self.tried.append(message)
             else:
                 told.setdefault(run_of(message) or "", []).append(message)
         self._tell_all(told)
@@ -251,7 +258,7 @@ class Batch:
 
     def _answer(self, message: Asked) -> None:
         try:
-            answer = asking.answer(self, message)
+            answer = self._refused.get(message.command_id) or asking.answer(self, message)
         except (StoreError, NotReachable):
             raise
         except Exception as error:  # noqa: BLE001 - a request that cannot even be refused is poison too

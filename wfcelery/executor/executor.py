@@ -19,7 +19,7 @@ from wfcelery.core.messages import Answer, Broken, Dispatch, StepSent, TimerDue
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.asking import answered
-from wfcelery.executor.batch import Batch, Letter
+from wfcelery.executor.batch import NOT_ABOUT_RUNS, Batch, Letter
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.lookout import Lookout, write_workers
 from wfcelery.executor.messages import (
@@ -27,7 +27,6 @@ from wfcelery.executor.messages import (
     Sign,
     Start,
     Told,
-    Unreadable,
     is_asked,
     is_sign,
     run_of,
@@ -173,7 +172,7 @@ class Executor:
             raise
         except StoreError as error:
             self._forget()
-            run_id = None if isinstance(message, Unreadable) or is_sign(message) else run_of(message)
+            run_id = None if isinstance(message, NOT_ABOUT_RUNS) else run_of(message)
             now = self._clock.now()
             with self._database.transaction() as conn:
                 self._lease.check(conn)

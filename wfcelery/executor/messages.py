@@ -138,7 +138,7 @@ Told: TypeAlias = Report | Trace | Finding
 Sign: TypeAlias = Holding | MarkerSeen
 """Signs of life: for the watch, not for a run."""
 
-Message: TypeAlias = Asked | Told | Sign | Unreadable
+Message: TypeAlias = Asked | Told | Sign | NoticeTried | Unreadable
 
 
 _ASKED = frozenset([*get_args(Request), Define, Start, Broadcast, Retire])

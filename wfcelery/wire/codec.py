@@ -13,7 +13,7 @@ from wfcelery.core.messages import Dispatch, Principal, Report, Request, Trace
 from wfcelery.core.state import Error, Prepared
 from wfcelery.core.values import MAX_INTEGER, Json
 from wfcelery.errors import InvalidInput
-from wfcelery.executor.messages import Broadcast, Define, Message, Retire, Sign, Start
+from wfcelery.executor.messages import Broadcast, Define, Message, NoticeTried, Retire, Sign, Start
 from wfcelery.tools.report import LONGEST_RETRY_AFTER, MOST_ANCESTORS
 from wfcelery.wire import fields
 from wfcelery.wire.fields import Check
@@ -27,6 +27,7 @@ MOST_GROUPS: Final = 1_000
 MOST_TAGS: Final = 1_000
 MOST_QUEUES: Final = 1_000
 MOST_HELD: Final = 100_000
+MOST_REACHED: Final = 1_000
 
 SAID: Final[frozenset[type[Message]]] = frozenset(
     [*get_args(Report), *get_args(Trace), *get_args(Sign)],
@@ -35,6 +36,9 @@ SAID: Final[frozenset[type[Message]]] = frozenset(
 
 ASKED: Final[frozenset[type[Message]]] = frozenset([*get_args(Request), Define, Start, Broadcast, Retire])
 """What apps and the command line may ask."""
+
+NOTED: Final[frozenset[type[Message]]] = frozenset([NoticeTried])
+"""What the notifier may say, under the key of requests: workers do not have it."""
 
 
 def encode(message: Message, *, limits: Limits = DEFAULT) -> bytes:
@@ -170,7 +174,9 @@ _CHECKS: Final[dict[str, Check]] = {
     "document": fields.document,
     "epoch": fields.whole(0, MAX_INTEGER),
     "error": _ERROR.read,
+    "NoticeTried.error": fields.long,
     "event": fields.short,
+    "final": fields.truth,
     "flow": fields.short,
     "Start.flow": _flow,
     "form": fields.payload,
@@ -179,6 +185,7 @@ _CHECKS: Final[dict[str, Check]] = {
     "key": fields.free,
     "leaving": fields.truth,
     "name": fields.short,
+    "notice_id": fields.short,
     "number": fields.whole(0, MAX_INTEGER),
     "payload": fields.payload,
     "pool": fields.free,
@@ -186,6 +193,7 @@ _CHECKS: Final[dict[str, Check]] = {
     "priority": fields.whole(0, 9),
     "queue": fields.short,
     "queues": fields.several(fields.short, MOST_QUEUES),
+    "reached": fields.several(fields.text(1, 2_000), MOST_REACHED),
     "reason": fields.long,
     "ref": fields.ref,
     "refuse_conflict": fields.truth,
@@ -205,7 +213,9 @@ _CHECKS: Final[dict[str, Check]] = {
     "worker": fields.short,
 }
 
-_SHAPES: Final[dict[str, Shape[Message]]] = {cls.__name__: shape_of(cls, _CHECKS) for cls in SAID | ASKED}
+_SHAPES: Final[dict[str, Shape[Message]]] = {
+    cls.__name__: shape_of(cls, _CHECKS) for cls in SAID | ASKED | NOTED
+}
 _DISPATCH: Final = shape_of(Dispatch, _CHECKS)
 _PARTS: Final[dict[type, Callable[..., dict[str, object]]]] = {
     Principal: _PRINCIPAL.write,

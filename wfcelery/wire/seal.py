@@ -25,7 +25,7 @@ LONGEST_TEXT: Final = 2_000
 _MAX_ENVELOPE: Final = codec.MAX_BYTES + envelope.HEAD + envelope.STAMP
 _READ_OF_BAD: Final = 4 * LONGEST_TEXT + envelope.HEAD
 _SIGNED: Final = re.compile(r"^([a-z][0-9]):[0-9a-fA-F]{64}:")
-_MAY_SAY: Final = {envelope.SAID: codec.SAID, envelope.ASKED: codec.ASKED}
+_MAY_SAY: Final = {envelope.SAID: codec.SAID, envelope.ASKED: codec.ASKED | codec.NOTED}
 _SPEAKER: Final = {envelope.SAID: "workers", envelope.ASKED: "requests"}
 
 
