@@ -32,6 +32,11 @@ class Reading:
         self.timeout_s = timeout_s
         self._links = links
 
+    @property
+    def links(self) -> Links:
+        """The ways to the system, for those who read more of it than is offered here."""
+        return self._links
+
     def get(self, run: RunLike = None, *, flow: str | None = None, key: str | None = None) -> Object:
         """Read a run with all its steps, as the documented object."""
         run_id = self._id(run, flow, key)

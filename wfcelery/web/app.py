@@ -1,0 +1,72 @@
+"""The app: doors behind guards, in an order that nothing can walk around."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from wfcelery.errors import NotFound, Refused, WfceleryError
+from wfcelery.web.desk import Desk, make_desk
+from wfcelery.web.doors import all_doors
+from wfcelery.web.failures import as_page, as_problem
+from wfcelery.web.guard import Guard
+from wfcelery.web.headers import Headers, KnownHost
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from wfcelery.settings import Settings
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+STATIC: Final = Path(__file__).parent / "static"
+API: Final = "/api/"
+
+
+def make_app(settings: Settings, *, hosts: frozenset[str] | None = LOOPBACK) -> Starlette:
+    """Make the web app. It answers to `hosts` and to the host of the base URL; None: to every name."""
+    desk = make_desk(settings)
+    middleware = [Middleware(Headers)]
+    if hosts is not None:
+        named = urlsplit(settings.base_url or "").hostname
+        known = hosts | ({f"[{named}]" if ":" in named else named} if named else frozenset())
+        middleware.append(Middleware(KnownHost, hosts=known))
+    routes: list[Route | Mount] = [
+        Route(door.path, Guard(desk, door).answer, methods=[door.method], name=door.name)
+        for door in all_doors()
+    ]
+    routes.append(Mount("/static", StaticFiles(directory=STATIC), name="static"))
+    app = Starlette(
+        routes=routes, middleware=middleware, lifespan=_lifespan, exception_handlers={HTTPException: _unknown}
+    )
+    app.state.desk = desk
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    yield
+    desk: Desk = app.state.desk
+    desk.workflows.close()
+
+
+def _unknown(request: Request, error: Exception) -> Response:
+    """Answer for what is not there, and for methods that are not."""
+    request.state.desk = request.app.state.desk
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == HTTPStatus.NOT_FOUND:
+        failure: WfceleryError = NotFound("page", request.url.path)
+    else:
+        failure = Refused(f"{request.method} is not possible here")
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    return (as_problem if path.startswith(API) else as_page)(request, failure, status)

@@ -1,0 +1,46 @@
+"""Every way in, with what it asks for. What has no permission says why not; a test goes over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from wfcelery.rights import Permission
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+Endpoint: TypeAlias = "Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """One path and method. A plain function is called in a thread; a coroutine function in the loop.
+
+    Without a `permission` it is open to everybody, for the reason `open_because`. `is_api` doors speak JSON
+    and problems; the others speak HTML. Form posts carry a CSRF token unless the door says `no_csrf`.
+    """
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    name: str
+    permission: Permission | None = None
+    open_because: str = ""
+    is_api: bool = False
+    no_csrf: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a door about which nobody has thought."""
+        if (self.permission is None) != bool(self.open_because):
+            message = f"{self.method} {self.path} needs a permission, or a reason to have none"
+            raise ValueError(message)
+
+
+def all_doors() -> Sequence[Door]:
+    """List every way in."""
+    from wfcelery.web.pages import login  # noqa: PLC0415 - the pages know what a door is
+
+    return (*login.DOORS,)

@@ -1,0 +1,168 @@
+"""Stands before every door: who comes, may they, is the form ours. Only then is the page asked."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import ImmutableMultiDict
+
+from wfcelery.core.limits import MIB
+from wfcelery.core.values import Json
+from wfcelery.errors import InvalidInput, Refused, WfceleryError
+from wfcelery.web import identity
+from wfcelery.web.desk import Desk
+from wfcelery.web.doors import Door
+from wfcelery.web.failures import NotSignedIn, as_page, as_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+FORM: Final = "application/x-www-form-urlencoded"
+LARGEST_BODY: Final = 4 * MIB
+MOST_FIELDS: Final = 1_000
+CSRF_FIELD: Final = "csrf"
+CSRF_HEADER: Final = "x-csrf-token"
+
+
+class Guard:
+    """Lets in whom the door lets in."""
+
+    def __init__(self, desk: Desk, door: Door) -> None:
+        self._desk = desk
+        self._door = door
+
+    async def answer(self, request: Request) -> Response:
+        """Answer one request; whatever is wrong on purpose becomes a page or a problem."""
+        request.state.desk = self._desk
+        request.state.door = self._door
+        try:
+            visitor = identity.visitor(self._desk, request, time.time())
+            request.state.visitor = visitor
+            if request.method not in SAFE:
+                _check_origin(self._desk, request)
+                await self._read_body(request)
+            self._check_right(visitor)
+            if request.method not in SAFE:
+                self._check_form(request, visitor)
+            response = await self._call(request)
+        except WfceleryError as error:
+            response = as_problem(request, error) if self._door.is_api else as_page(request, error)
+        seen = getattr(request.state, "visitor", None)
+        if seen is not None and seen.is_new and not self._door.is_api and not _keeps_session(response):
+            identity.keep_session(self._desk, response, seen.session)
+        return response
+
+    async def _call(self, request: Request) -> Response:
+        endpoint = self._door.endpoint
+        if inspect.iscoroutinefunction(endpoint):
+            return await cast("Callable[[Request], Awaitable[Response]]", endpoint)(request)
+        return await run_in_threadpool(cast("Callable[[Request], Response]", endpoint), request)
+
+    def _check_right(self, visitor: identity.Visitor) -> None:
+        wanted = self._door.permission
+        if wanted is None:
+            return
+        if visitor.who is None:
+            raise NotSignedIn
+        if not self._desk.may(visitor.who, wanted):
+            reason = f"{visitor.who.id} may not do this: the permission `{wanted.value}` is missing"
+            raise Refused(reason, "forbidden")
+
+    def _check_form(self, request: Request, visitor: identity.Visitor) -> None:
+        """A browser adds its cookie to every form, also to one that another site has made."""
+        if visitor.by_token or self._door.no_csrf:
+            return
+        if self._door.is_api and (self._desk.is_open or not visitor.session.user):
+            return  # It speaks JSON, which no other site can send without asking, and we never say yes.
+        sent = request.headers.get(CSRF_HEADER) or form_of(request).get(CSRF_FIELD, "")
+        if not identity.is_own_form(self._desk, visitor.session, sent):
+            reason = "this form is too old, or was not made here; go back, load the page again and repeat it"
+            raise Refused(reason, "forbidden")
+
+    async def _read_body(self, request: Request) -> None:
+        body = await _bounded(request)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if self._door.is_api:
+            request.state.body = _json(body, kind)
+            return
+        if kind != FORM and body:
+            raise InvalidInput("content-type", f"must be {FORM}, not {kind or 'missing'}")
+        try:
+            pairs = parse_qsl(
+                body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"
+            )
+        except ValueError:
+            raise InvalidInput("form", "cannot be read") from None
+        request.state.form = ImmutableMultiDict(pairs)
+
+
+def form_of(request: Request) -> ImmutableMultiDict[str, str]:
+    """Give the fields of a posted form."""
+    return cast("ImmutableMultiDict[str, str]", getattr(request.state, "form", ImmutableMultiDict()))
+
+
+def body_of(request: Request) -> Json:
+    """Give the JSON that was sent to the API; None if there was none."""
+    return cast("Json", getattr(request.state, "body", None))
+
+
+def visitor_of(request: Request) -> identity.Visitor:
+    """Give who is at the door."""
+    return cast("identity.Visitor", request.state.visitor)
+
+
+def desk_of(request: Request) -> Desk:
+    """Give what pages work with."""
+    return cast("Desk", request.state.desk)
+
+
+def _check_origin(desk: Desk, request: Request) -> None:
+    """Refuse what another site has made the browser send."""
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refused("another site has sent this; nothing was done", "forbidden")
+    origin = request.headers.get("origin")
+    if origin in (None, "null"):
+        return  # A page that names no referrer names no origin either; the form's own token decides.
+    own = {request.headers.get("host", "").lower(), urlsplit(desk.settings.base_url or "").netloc.lower()}
+    if urlsplit(origin or "").netloc.lower() not in own:
+        raise Refused("another site has sent this; nothing was done", "forbidden")
+
+
+async def _bounded(request: Request) -> bytes:
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_BODY:
+            raise InvalidInput("body", f"is larger than {LARGEST_BODY:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _json(body: bytes, kind: str) -> Json:
+    if not body:
+        return None
+    if kind != "application/json":
+        raise InvalidInput("content-type", f"must be application/json, not {kind or 'missing'}")
+    try:
+        value: Any = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("body", f"is not JSON: {error}") from None
+    return cast("Json", value)
+
+
+def _no_constant(name: str) -> Json:
+    message = f"{name} is not JSON"
+    raise ValueError(message)
+
+
+def _keeps_session(response: Response) -> bool:
+    return any(value.startswith(identity.SESSION_COOKIE) for value in response.headers.getlist("set-cookie"))

@@ -1,0 +1,118 @@
+"""Who comes: by a token in the header, by the session of a sign-in, or, where nobody signs in, by a name."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from wfcelery.core.messages import Kind, Principal
+from wfcelery.errors import InvalidInput
+from wfcelery.rights import confirmed
+from wfcelery.web.desk import Desk
+from wfcelery.wire.signed import BadToken, read_signed, write_signed
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+SESSION_COOKIE: Final = "wfcelery_session"
+SESSION_S: Final = 12 * 3_600
+SESSION: Final = "session"
+CSRF: Final = "csrf"
+USER_HEADER: Final = "x-wfcelery-user"
+LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What the cookie says. `nonce` ties forms to it; it is there also before anybody has signed in."""
+
+    user: str
+    kind: Kind
+    began_at: int
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody at a door. `who` is None before the sign-in; `by_token`: no browser has added its cookie."""
+
+    who: Principal | None
+    session: Session
+    is_new: bool = False
+    by_token: bool = False
+
+
+def visitor(desk: Desk, request: Request, now: float) -> Visitor:
+    """Find out who comes. A bad token is nobody, whatever the cookie says."""
+    kept = _session(desk, request.cookies.get(SESSION_COOKIE), now)
+    session = kept or new_session(now)
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return Visitor(desk.authority.by_token(token.strip()), session, is_new=False, by_token=True)
+    if desk.is_open:
+        named = request.headers.get(USER_HEADER) or session.user or desk.settings.user
+        return Visitor(Principal(_name(named)), session, is_new=kept is None)
+    known = desk.authority.principal(session.user) if session.user else None
+    if known is None:
+        return Visitor(None, session, is_new=kept is None)
+    who = confirmed(desk.authority, Principal(session.user, session.kind))
+    return Visitor(who, session, is_new=kept is None)
+
+
+def new_session(now: float, who: Principal | None = None) -> Session:
+    """Begin a session; signing in begins another, so that none can be planted before."""
+    user, kind = ("", Kind.PERSON) if who is None else (who.id, who.kind)
+    return Session(user, kind, int(now), secrets.token_urlsafe(12))
+
+
+def acting_as(session: Session, user: str) -> Session:
+    """Take another name; only where nobody signs in."""
+    return replace(session, user=_name(user))
+
+
+def csrf_token(desk: Desk, session: Session) -> str:
+    """Give what a form must carry back."""
+    return write_signed(desk.ring, CSRF, session.nonce)
+
+
+def is_own_form(desk: Desk, session: Session, token: str) -> bool:
+    """Tell whether a form was made for this session."""
+    try:
+        return read_signed(desk.ring, CSRF, token) == session.nonce
+    except BadToken:
+        return False
+
+
+def keep_session(desk: Desk, response: Response, session: Session) -> None:
+    """Hand the session to the browser: for this site only, and out of reach of scripts."""
+    payload = [session.user, session.kind.value, session.began_at, session.nonce]
+    base = urlsplit(desk.settings.base_url or "")
+    response.set_cookie(
+        SESSION_COOKIE,
+        write_signed(desk.ring, SESSION, payload),
+        max_age=SESSION_S,
+        path=f"{desk.prefix}/",
+        secure=base.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def _session(desk: Desk, cookie: str | None, now: float) -> Session | None:
+    try:
+        match read_signed(desk.ring, SESSION, cookie or ""):
+            case [str(user), str(kind), int(began_at), str(nonce)] if 0 <= now - began_at + 60 <= SESSION_S:
+                return Session(user, Kind(kind), began_at, nonce)
+    except (BadToken, ValueError):
+        pass
+    return None
+
+
+def _name(text: str) -> str:
+    name = text.strip()
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise InvalidInput("user", f"must be 1 to {LONGEST_NAME} printable characters")
+    return name
