@@ -17,6 +17,7 @@
     │   ├── LostLease        another executor writes now
     │   └── UnknownSchema    the tables are of a version this code does not know
     ├── InvalidSettings      a setting that is unknown or cannot be used
+    │   └── InvalidPolicy    a policy file that cannot be used, with all its faults
     └── ToolError            raised by tools: the attempt failed
         └── NoRetry          raised by tools: failed for good, do not try again
 
@@ -239,6 +240,23 @@ class InvalidSettings(WfceleryError):
     def __str__(self) -> str:
         name, reason = self.args
         return f"setting {name}: {reason}"
+
+
+class InvalidPolicy(InvalidSettings):
+    """The policy file cannot be used; `faults` lists everything that is wrong with it."""
+
+    code = "invalid-policy"
+
+    def __init__(self, path: str, faults: tuple[str, ...]) -> None:
+        WfceleryError.__init__(self, path, faults)
+        self.path = path
+        self.faults = faults
+
+    def __str__(self) -> str:
+        if len(self.faults) == 1:
+            return f"policy {self.path}: {self.faults[0]}"
+        head = f"policy {self.path} has {len(self.faults)} faults:"
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults)])
 
 
 class ToolError(WfceleryError):
