@@ -21,6 +21,7 @@ demo: .venv/.core ## run the sample flows to their end
 	@.ci/demo
 
 test: .venv/.everything ## run every test, on real servers that the suite starts itself (PYTEST_ARGS=... to choose)
+	@.ci/browser
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
 
 check: .venv/.everything ## formatting, lint, types and the direction of imports
