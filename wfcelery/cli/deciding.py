@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from wfcelery.core.values import Json
     from wfcelery.settings import Settings
     from wfcelery.store.steps import Waiting
+
+VIA: Final = "cli"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,9 @@ def _decide(desk: Desk, run: str, step: str | None, gates: list[Waiting] | None,
     verdict = "approved" if said.approve else "denied"
     if gate is None:
         # Not open as far as we see: the executor knows better, and says why not.
-        desk.ask(Decide(new_command_id(), run, step or "", said.approve, by, said.comment, said.form))
+        desk.ask(
+            Decide(new_command_id(), run, step or "", said.approve, by, said.comment, said.form, via=VIA)
+        )
         return f"{verdict} {step}"
     name = gate.attempt.name
     if gate.attempt.waits_for is WaitsFor.PERSON:
@@ -79,7 +83,7 @@ def _decide(desk: Desk, run: str, step: str | None, gates: list[Waiting] | None,
         return f"{name} runs again"
     seen = gate.attempt.attempt
     answer = desk.ask(
-        Decide(new_command_id(), gate.run_id, name, said.approve, by, said.comment, said.form, seen)
+        Decide(new_command_id(), gate.run_id, name, said.approve, by, said.comment, said.form, seen, VIA)
     ).data
     if answer.get("decided") is False:
         return f"{verdict} {name}: {answer.get('votes')} of {answer.get('quorum')} votes"
