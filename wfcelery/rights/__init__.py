@@ -2,6 +2,6 @@
 
 from wfcelery.rights.authority import Authority, Everybody, confirmed
 from wfcelery.rights.loading import load_authority
-from wfcelery.rights.permission import Permission, Resource
+from wfcelery.rights.permission import SOMETHING, Permission, Resource
 
-__all__ = ["Authority", "Everybody", "Permission", "Resource", "confirmed", "load_authority"]
+__all__ = ["SOMETHING", "Authority", "Everybody", "Permission", "Resource", "confirmed", "load_authority"]

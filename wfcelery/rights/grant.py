@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
-from wfcelery.rights.permission import Permission, Resource
+from wfcelery.rights.permission import SOMETHING, Permission, Resource
 
 # What opens and closes a set of characters in other globs; we keep to what everybody reads the same way.
 _NOT_IN_GLOBS: Final = "[]"
@@ -24,7 +24,9 @@ class Grant:
 
     def covers(self, permission: str, resource: Resource) -> bool:
         """Tell whether this grant allows a permission on something."""
-        return self.permission in (permission, Permission.ADMIN) and fnmatchcase(resource.flow, self.flows)
+        if self.permission not in (permission, Permission.ADMIN):
+            return False
+        return resource == SOMETHING or fnmatchcase(resource.flow, self.flows)
 
     @property
     def is_ours(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class Permission(StrEnum):
@@ -26,3 +27,7 @@ class Resource:
     flow: str = ""
     run_id: str = ""
     created_by: str = ""
+
+
+SOMETHING: Final = Resource(flow="*")
+"""Asks whether there is anything at all to which one may do it; no flow can have this name."""

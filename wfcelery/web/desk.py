@@ -11,7 +11,7 @@ from wfcelery.core.limits import DEFAULT
 from wfcelery.core.messages import Principal
 from wfcelery.errors import Refused
 from wfcelery.executor.definitions import Definitions
-from wfcelery.rights import Authority, Permission, Resource
+from wfcelery.rights import SOMETHING, Authority, Permission, Resource
 from wfcelery.rights.loading import load_authority
 from wfcelery.settings import Settings
 from wfcelery.web.limits import Limiter
@@ -52,7 +52,7 @@ class Desk:
         """Tell whether somebody may do something; without a resource, whether to anything at all."""
         if who is None:
             return False
-        return self.authority.is_open or self.authority.allows(who, permission, resource or Resource())
+        return self.authority.is_open or self.authority.allows(who, permission, resource or SOMETHING)
 
     def require(self, who: Principal, permission: Permission, resource: Resource) -> None:
         """Refuse, in words, what somebody may not do."""
