@@ -37,6 +37,10 @@ COMMANDS: Final = {
     "keys": ("wfcelery.cli.keys", "Print the key that workers are given."),
     "executor": ("wfcelery.cli.processes", "Be the executor: the one process that writes."),
     "worker": ("wfcelery.cli.processes", "Run steps."),
+    "notifier": (
+        "wfcelery.cli.processes",
+        "Tell people: of gates, with a link for who may decide, and of how runs end.",
+    ),
     "beat": ("wfcelery.cli.processes", "Wake the executor every second."),
 }
 EXAMPLES: Final = (

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wfcelery.settings import Settings
 
 WITHIN_S: Final = 10.0
+ROLES: Final = ("executor", "worker", "beat", "notifier")
 
 
 @click.command(
@@ -24,7 +25,7 @@ WITHIN_S: Final = 10.0
         "wfcelery health worker --name worker@%h",
     ),
 )
-@click.argument("role", metavar="executor|worker|beat", type=click.Choice(("executor", "worker", "beat")))
+@click.argument("role", metavar="|".join(ROLES), type=click.Choice(ROLES))
 @click.option(
     "--name",
     default="worker@%h",
@@ -37,7 +38,8 @@ def health(*, role: str, name: str) -> int:
     """Say whether a process makes progress, for health checks.
 
     By what it does, not by its being there: the executor ticks, beat's messages arrive at the executor, a
-    worker answers. Needs the broker only. Exit code 1 if it makes none, 5 if the broker is out of reach.
+    worker answers, a notifier takes messages. Needs the broker only. Exit code 1 if it makes none, 5 if the
+    broker is out of reach.
     """
     from wfcelery.errors import NotReachable
 
@@ -61,7 +63,7 @@ def _pulse(broker_url: str, prefix: str, role: str) -> tuple[bool, str]:
     from wfcelery.broker.pulse import Pulse
     from wfcelery.insight.reasons import about
 
-    who = "the executor" if role == "executor" else role
+    who = role if role == "beat" else f"the {role}"
     with closing(connect(broker_url)) as client:
         seen = Pulse(client, Names(prefix)).pulses().get(role)
     if seen is None:

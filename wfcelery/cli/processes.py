@@ -1,4 +1,4 @@
-"""`wfcelery executor`, `worker` and `beat`: the processes of a running system."""
+"""`wfcelery executor`, `worker`, `notifier` and `beat`: the processes of a running system."""
 
 from __future__ import annotations
 
@@ -122,6 +122,32 @@ def worker(
     return run_worker(
         settings, queues=wanted, concurrency=concurrency, pool=pool, loglevel=loglevel, name=name
     )
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "WFCELERY_BASE_URL=https://flows.example.org wfcelery notifier",
+        "WFCELERY_POLICY=people.toml wfcelery notifier --loglevel WARNING",
+    ),
+)
+@_name_option
+@database_option
+@_loglevel_option
+@debug_option
+def notifier(*, name: str | None, database: str | None, loglevel: str) -> int:
+    """Tell people: of gates, with a link for who may decide, and of how runs end.
+
+    Needs the database (to read), the broker, the secret key, apprise (`wfcelery[notify]`), the policy that
+    says where people are reached, and WFCELERY_BASE_URL for links. One is enough; more share the work.
+    """
+    settings = _with_broker(settings_of(database=database))
+    see_modules_here()
+    from wfcelery.shell.notifier_role import check
+    from wfcelery.shell.processes import run_notifier
+
+    check(settings)
+    return run_notifier(settings, loglevel=loglevel, name=name)
 
 
 @click.command(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.broker.names import EXECUTOR_QUEUE
+from wfcelery.broker.names import EXECUTOR_QUEUE, NOTIFY_QUEUE
 from wfcelery.errors import InvalidSettings
 
 if TYPE_CHECKING:
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from celery.worker import WorkController
 
 REDIS: Final = ("redis", "rediss", "redis+socket", "unix")
+NOTIFIER_POOLS: Final = ("threads", "solo")
 
 
 def check_executor(worker: WorkController, queues: frozenset[str]) -> None:
@@ -24,6 +25,19 @@ def check_executor(worker: WorkController, queues: frozenset[str]) -> None:
     others = sorted(queues - {EXECUTOR_QUEUE})
     if others:
         reason = f"an executor consumes {EXECUTOR_QUEUE} alone; give {', '.join(others)} to another worker"
+        raise InvalidSettings("queues", reason)
+
+
+def check_notifier(worker: WorkController, queues: frozenset[str]) -> None:
+    """Refuse a worker that cannot send notices: its pool's children would share one database connection."""
+    _check_app(worker.app)
+    pool = pool_name(worker)
+    if pool not in NOTIFIER_POOLS:
+        reason = f"the notifier runs on threads, not on {pool}; start it with `--pool threads`"
+        raise InvalidSettings("worker_pool", reason)
+    others = sorted(queues - {NOTIFY_QUEUE})
+    if others:
+        reason = f"a notifier consumes {NOTIFY_QUEUE} alone; give {', '.join(others)} to another worker"
         raise InvalidSettings("queues", reason)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging, worker_shutdown
 
-from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
+from wfcelery.broker.names import EXECUTOR_QUEUE, NOTIFY_QUEUE, STEPS_QUEUE
 from wfcelery.shell.celery_app import make_app
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wfcelery.settings import Settings
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+NOTICES_AT_ONCE: Final = 4
 # A line for each bell and each step would be most of the log, and a good part of the work.
 CHATTY: Final = ("celery.worker.strategy", "celery.app.trace", "celery.beat", "kombu")
 
@@ -46,6 +47,12 @@ def run_worker(
     if concurrency is not None:
         options += ["--concurrency", str(concurrency)]
     return _run_worker(settings, "worker", name, loglevel, options)
+
+
+def run_notifier(settings: Settings, *, loglevel: str = "INFO", name: str | None = None) -> int:
+    """Send notices until told to stop; give the exit code."""
+    hands = ["--pool", "threads", "--concurrency", str(NOTICES_AT_ONCE)]
+    return _run_worker(settings, "notifier", name, loglevel, [*hands, "--queues", NOTIFY_QUEUE])
 
 
 def run_beat(settings: Settings, *, schedule: Path | None = None, loglevel: str = "INFO") -> int:

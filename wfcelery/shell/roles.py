@@ -11,7 +11,7 @@ from celery import bootsteps
 from celery.signals import worker_process_init, worker_process_shutdown, worker_shutdown
 
 from wfcelery import settings
-from wfcelery.broker.names import EXECUTOR_QUEUE, STEPS_QUEUE
+from wfcelery.broker.names import EXECUTOR_QUEUE, NOTIFY_QUEUE, STEPS_QUEUE
 from wfcelery.errors import InvalidSettings
 from wfcelery.shell import guard
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from wfcelery.shell.bench import Bench
     from wfcelery.shell.executor_role import ExecutorRole
+    from wfcelery.shell.notifier_role import NotifierRole
     from wfcelery.shell.worker_role import WorkerRole
 
 TICK_S = 1.0
@@ -31,6 +32,7 @@ class _Process:
     """What this process is. A process plays one part: Celery's own state is one per process, too."""
 
     executor: ExecutorRole | None = None
+    notifier: NotifierRole | None = None
     worker: WorkerRole | None = None
     bench: Bench | None = None
     making_bench = threading.Lock()
@@ -44,6 +46,14 @@ def executor() -> ExecutorRole:
         )
         raise InvalidSettings("queues", message)
     return _Process.executor
+
+
+def notifier() -> NotifierRole:
+    """Give the notifier that this process is."""
+    if _Process.notifier is None:
+        message = f"this worker consumes {NOTIFY_QUEUE} but is no notifier; start it with `wfcelery notifier`"
+        raise InvalidSettings("queues", message)
+    return _Process.notifier
 
 
 def worker() -> WorkerRole:
@@ -66,7 +76,7 @@ def bench() -> Bench:
 
 
 class RoleStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery ships no types
-    """Makes the process an executor (and waits for the lease) or a worker, before it takes any message."""
+    """Makes the process an executor (and waits for the lease), a notifier or a worker, before any message."""
 
     requires = ("celery.worker.components:Pool",)
 
@@ -79,6 +89,11 @@ class RoleStep(bootsteps.StartStopStep):  # type: ignore[misc] # celery ships no
 
             guard.check_executor(parent, queues)
             _Process.executor = ExecutorRole(parent.app, _settings(), parent.hostname)
+        elif NOTIFY_QUEUE in queues:
+            from wfcelery.shell.notifier_role import NotifierRole  # noqa: PLC0415 - same
+
+            guard.check_notifier(parent, queues)
+            _Process.notifier = NotifierRole(parent.app, _settings())
         elif STEPS_QUEUE in queues or parent.app.main == OWN_APP:
             from wfcelery.shell.worker_role import WorkerRole  # noqa: PLC0415 - it knows the roles
 
@@ -109,6 +124,8 @@ class ConnectedStep(bootsteps.StartStopStep):  # type: ignore[misc] # same
         if role is not None:
             parent.timer.call_after(0, role.begin)
             parent.timer.call_repeatedly(TICK_S, role.tick)
+        if _Process.notifier is not None:
+            parent.timer.call_repeatedly(TICK_S, _Process.notifier.beat)
         if _Process.worker is not None:
             _Process.worker.connected()
 
@@ -134,6 +151,8 @@ def _end(**_kwargs: object) -> None:
         _Process.worker.close()
     if _Process.executor is not None:
         _Process.executor.close()
+    if _Process.notifier is not None:
+        _Process.notifier.close()
 
 
 def _settings() -> settings.Settings:
@@ -142,4 +161,4 @@ def _settings() -> settings.Settings:
     return settings.load({}, os.environ, Path.cwd(), system=not has_own_key)
 
 
-__all__ = ["ConnectedStep", "RoleStep", "bench", "executor", "worker"]
+__all__ = ["ConnectedStep", "RoleStep", "bench", "executor", "notifier", "worker"]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wfcelery.broker.names import DOORBELL_TASK, MARKER_TASK, STEP_TASK, TICK_TASK, WATCHDOG_TASK
+from wfcelery.broker.names import (
+    DOORBELL_TASK,
+    MARKER_TASK,
+    NOTIFY_TASK,
+    STEP_TASK,
+    TICK_TASK,
+    WATCHDOG_TASK,
+)
 from wfcelery.shell import roles
 from wfcelery.shell.bench import OrderRefused, StepFailure
 
@@ -30,6 +37,7 @@ def install(app: Celery) -> None:
     app.task(doorbell, name=DOORBELL_TASK, Strategy="wfcelery.shell.bell:strategy", **_OPTIONS)
     app.task(tick, name=TICK_TASK, **_OPTIONS)
     app.task(watchdog, name=WATCHDOG_TASK, **_OPTIONS)
+    app.task(notify, name=NOTIFY_TASK, **_OPTIONS)
     receiving = {
         "Strategy": "wfcelery.shell.receiving:strategy",
         "Request": "wfcelery.shell.receiving:StepRequest",
@@ -53,6 +61,11 @@ def tick() -> None:
 def watchdog() -> None:
     """Look for steps that nobody has, says beat."""
     roles.executor().hear_beat()
+
+
+def notify(*notice_ids: str) -> None:
+    """Send notices, by their ids."""
+    roles.notifier().tell(notice_ids)
 
 
 def step(self: Task, *orders: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wfcelery.broker.names import STEPS_QUEUE
+from wfcelery.notify.post import is_installed
 from wfcelery.settings import NAMES, PREFIX, Settings
 from wfcelery.shell.supervisor.process import Program
 from wfcelery.wire.keys import worker_keys
@@ -27,7 +28,7 @@ class Workforce:
 
 
 def programs(settings: Settings, workforce: Workforce, environ: Mapping[str, str]) -> tuple[Program, ...]:
-    """Describe executor, worker and beat, in the order in which they start."""
+    """Describe executor, worker, beat and, where there is apprise, notifier, in the order of their start."""
     common = without_settings(environ) | {
         "PYTHONUNBUFFERED": "1",
         "WFCELERY_BROKER_URL": settings.broker_url or "",
@@ -49,11 +50,14 @@ def programs(settings: Settings, workforce: Workforce, environ: Mapping[str, str
     worker = common | {"WFCELERY_WORKER_KEY": ",".join(worker_keys(settings.secret_key))}
     queues = ",".join(dict.fromkeys((STEPS_QUEUE, *workforce.queues)))
     hands = ("--concurrency", str(workforce.concurrency), "--pool", workforce.pool, "--queues", queues)
-    return (
+    found = (
         Program(name="executor", command=_ours("executor"), environ=trusted),
         Program(name="worker", command=_ours("worker", *hands), environ=worker, stop_s=WORKER_STOP_S),
         Program(name="beat", command=_ours("beat"), environ=trusted),
     )
+    if not is_installed():
+        return found
+    return (*found, Program(name="notifier", command=_ours("notifier"), environ=trusted))
 
 
 def default_concurrency() -> int:
