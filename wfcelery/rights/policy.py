@@ -144,11 +144,14 @@ def _read(path: Path) -> tuple[_Version, str]:
     try:
         # Without O_NONBLOCK, opening a pipe would wait for whoever writes to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor has no path
+        try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
                 raise InvalidPolicy(str(path), ("is not a file",))
-            content = file.read(LONGEST_TEXT + 1)
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read(LONGEST_TEXT + 1)
+        finally:
+            os.close(descriptor)
     except OSError as exc:
         raise _unreadable(path, exc) from exc
     if len(content) > LONGEST_TEXT:
