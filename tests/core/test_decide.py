@@ -11,6 +11,7 @@ from wfcelery.core.state import RunStatus
 
 TOOL: Document = {"tool": "echo"}
 ONCE: Document = {"tool": "echo", "retry": {"max_attempts": 1}}
+ALLOW = "`allow_self: true` in the gate would allow it"
 BOB, EVE = Principal("bob"), Principal("eve")
 
 
@@ -290,7 +291,11 @@ def test_a_gate_opens_for_a_person_and_approval_lets_the_run_go_on() -> None:
 @pytest.mark.parametrize(
     ("gate", "by", "reason"),
     [
-        ({}, STARTER, "starter started this run and may not decide its gate g"),
+        (
+            {},
+            STARTER,
+            f"starter started this run and may not decide its gate g ({ALLOW})",
+        ),
         ({}, Principal("bot", Kind.AGENT), "bot is an agent; only a person may decide a gate"),
         (
             {"approvers": ["bob", "group:ops"]},
@@ -331,7 +336,11 @@ def test_a_quorum_takes_as_many_different_people() -> None:
     assert run.decide("g") == Answer(ok=False, reason="ann has already voted at g")
     run.restart()
     run.decide("g", BOB, comment="fine")
-    result = {"approved": True, "by": ["ann", "bob"], "comment": "fine", "form": None}
+    votes = [
+        {"by": "ann", "approved": True, "comment": "", "form": None},
+        {"by": "bob", "approved": True, "comment": "fine", "form": None},
+    ]
+    result = {"approved": True, "by": ["ann", "bob"], "comment": "fine", "form": None, "votes": votes}
     assert run.ended == ("completed", result)
 
 

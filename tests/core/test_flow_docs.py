@@ -46,6 +46,9 @@ class Tools:
     def requires_approval(self, _name: str, /) -> bool:
         return False
 
+    def permission(self, _name: str, /) -> str | None:
+        return None
+
     def check_arguments(
         self, _name: str, _args: Mapping[str, object], _is_constant: Callable[[object], bool], /
     ) -> list[tuple[str, str]]:

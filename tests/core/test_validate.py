@@ -34,6 +34,9 @@ class Tools:
     def requires_approval(self, name: str, /) -> bool:
         return name == "pay"
 
+    def permission(self, _name: str, /) -> str | None:
+        return None
+
     def check_arguments(
         self, name: str, args: Mapping[str, object], is_constant: Callable[[object], bool], /
     ) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from wfcelery.core.messages import (
     Dispatch,
     KeepSignal,
     NewRun,
+    Notify,
     Principal,
     RetryRun,
     RunMessage,
@@ -68,7 +69,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is to be seen of a run."""
+    """What is to be seen of a run; `notices` only where the engine keeps them."""
 
     status: RunStatus
     held: bool
@@ -77,6 +78,7 @@ class Seen:
     steps: dict[Key, StepSeen]
     work: tuple[Work, ...]
     children: tuple[StepRef, ...]
+    notices: tuple[Notify, ...] | None = None
 
 
 class Engine(Protocol):
@@ -89,6 +91,7 @@ class Engine(Protocol):
     passes_on: bool
     begins_at: float
     run_id: str
+    author: str
 
     def start(
         self, document: Document, value: Json, by: Principal, now: float, at: float | None = None
@@ -111,12 +114,14 @@ class CoreEngine:
     passes_on = False
     begins_at = START
     run_id = RUN_ID
+    author = "cay"
     run: Run
     flow: Flow
 
     def __init__(self) -> None:
         self.work: list[Work] = []
         self.children: list[StepRef] = []
+        self.notices: list[Notify] = []
         self.rows: dict[tuple[Key, int], Row] = {}
         self.votes: list[Vote] = []
         self.signals: list[StoredSignal] = []
@@ -129,7 +134,7 @@ class CoreEngine:
     def start(
         self, document: Document, value: Json, by: Principal, now: float, at: float | None = None
     ) -> None:
-        self.flow = flow = compiled(document)
+        self.flow = flow = replace(compiled(document), author=self.author)
         new = NewRun(run_id=RUN_ID, definition_id="d1", version=1, input=value, by=by, at=at)
         self._keep(rules.start(flow, new, now))
 
@@ -151,6 +156,7 @@ class CoreEngine:
             steps=dict(self.seen),
             work=tuple(self.work),
             children=tuple(self.children),
+            notices=tuple(self.notices),
         )
 
     def restart(self) -> None:
@@ -198,6 +204,8 @@ class CoreEngine:
                     self.work.append(Work(ref, prepared.args, again))
                 case StartChild(parent=parent):
                     self.children.append(parent)
+                case Notify():
+                    self.notices.append(effect)
                 case CastVote():
                     self.votes.append(
                         Vote(

@@ -68,6 +68,8 @@ def _drawn(random: Random) -> Document:
     _say_join_only_at_joins(steps)
     _join_modes(random, steps)
     document: Document = {"name": "random", "start": names[0], "steps": steps}
+    if random.random() < 0.2:
+        document["defaults"] = {"notify": random.choice((["group:ops"], ["eve", "channel:ops"]))}
     if random.random() < 0.3:
         document["output"] = {name: f"{{{{steps.{name}.result ?? null}}}}" for name in list(steps)[:3]}
     return document
@@ -154,6 +156,12 @@ def _gate(random: Random) -> Document:
         if gate["on_timeout"] == "escalate":
             gate["escalate_to"] = ["eve"]
             gate.setdefault("approvers", ["ann", "bob"])
+    if random.random() < 0.3:
+        gate["remind_every_s"] = random.choice((7, 50, 60.5, 120, 300))
+    if random.random() < 0.2:
+        gate["notify"] = random.choice((["channel:ops"], ["ann", "json://localhost"]))
+    if random.random() < 0.25:
+        gate["pass_result"] = True
     return gate
 
 
@@ -244,11 +252,13 @@ def _targets(step: Document) -> list[str]:
 
 def _after_gates(steps: Steps) -> None:
     """What follows a gate runs with what was shown there: keep to what cannot change between."""
-    for step in list(steps.values()):
+    first = next(iter(steps))
+    for name, step in steps.items():
         if "approval" in step:
             for target in _targets(step):
                 if "tool" in steps[target]:
-                    steps[target]["args"] = {"n": "{{input.n}}"}
+                    passes = step["approval"].get("pass_result") and name != first
+                    steps[target]["args"] = {"got": "{{result}}"} if passes else {"n": "{{input.n}}"}
 
 
 def _join_modes(random: Random, steps: Steps) -> None:

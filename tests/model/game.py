@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.model.driver import RUN_ID, CoreEngine, Engine, Seen, StepSeen, Work
 from tests.model.flows_strategy import Document, compiled
-from tests.model.reference import Reference
+from tests.model.reference import Reference, Told
 from wfcelery.core.messages import (
     Cancel,
     ChildEnded,
@@ -67,13 +67,14 @@ class Game:
         later_s: float | None = None,
     ) -> None:
         self.document = document
-        self.flow = compiled(document)
         self.engine: Engine = CoreEngine() if engine is None else engine
+        self.flow = replace(compiled(document), author=self.engine.author)
         self.now = self.engine.begins_at
         self.sent: list[RunMessage] = []
         self.unsent: list[StepRef] = []
         self.work: list[Work] = []
         self.children: list[StepRef] = []
+        self.notices = 0
         self.numbers = 0
         at = None if later_s is None else self.now + later_s
         self.engine.start(document, value, STARTER, self.now, at)
@@ -102,6 +103,7 @@ class Game:
         """Hold what is to be seen of the engine against the reference."""
         seen, model = self.engine.observe(), self.reference
         self.compare_work(seen)
+        self.compare_notices(seen)
         expected = {
             key: StepSeen(row.attempt, row.status, row.waits_for, row.due_at)
             for key, row in model.rows.items()
@@ -137,6 +139,15 @@ class Game:
                 model.send(StepSent(ref), self.now)
         else:
             self.unsent += refs
+
+    def compare_notices(self, seen: Seen) -> None:
+        """Hold what people were told since against the reference's, where the engine keeps it."""
+        wanted, self.reference.new_notices = self.reference.new_notices, []
+        if seen.notices is not None:
+            new = seen.notices[self.notices :]
+            got = [Told(each.kind, each.to, each.step, each.attempt) for each in new]
+            assert sorted(got, key=repr) == sorted(wanted, key=repr)
+            self.notices = len(seen.notices)
 
     # -- moves
 

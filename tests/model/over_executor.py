@@ -45,6 +45,7 @@ class ExecutorEngine:
     """One run among others on a desk. To the tests it is always called `RUN_ID`."""
 
     passes_on = True
+    author = "starter"
 
     def __init__(self, desk: Desk, number: int) -> None:
         self.desk = desk

@@ -34,6 +34,7 @@ from wfcelery.core.messages import (
     EndStep,
     Hold,
     Kind,
+    NoticeKind,
     Principal,
     Resume,
     RetryRun,
@@ -55,6 +56,8 @@ from wfcelery.core.state import NO_ITEM, Key, RunStatus, StepRef, StepStatus, Wa
 from wfcelery.errors import ExpressionError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wfcelery.core.expressions import Template
     from wfcelery.core.values import Json
 
@@ -87,7 +90,8 @@ class Row:
     losses: int = 0
     ref: StepRef | None = None
     escalated: bool = False
-    votes: dict[str, bool] = field(default_factory=dict)
+    votes: dict[str, tuple[bool, str]] = field(default_factory=dict)
+    opened_at: float = 0.0
     began_with: Json = None
     child_begun: bool = False
     event: str | None = None
@@ -122,6 +126,16 @@ class Handed:
     again: bool
 
 
+@dataclass(frozen=True)
+class Told:
+    """One thing that people are told of: which names, of which gate."""
+
+    kind: NoticeKind
+    to: tuple[str, ...]
+    step: str | None = None
+    attempt: int = 0
+
+
 class Reference:
     """One run of one flow."""
 
@@ -147,6 +161,7 @@ class Reference:
         self.dones: list[str] = []
         self.begun_joins: list[str] = []
         self.new_work: list[Handed] = []
+        self.new_notices: list[Told] = []
         self.busy: list[str] = []
         self.new_children: list[tuple[str, int, int]] = []
         if at is None or at <= now:
@@ -312,6 +327,8 @@ class Reference:
         elif isinstance(action, Call) and old.args is not None:
             self.go_again((name, NO_ITEM), new)
         else:
+            if self.flow.steps[name].join_mode is not JoinMode.ALL and len(self.flow.ways_in[name]) > 1:
+                self.drop_losers()  # A join among them may have begun to count after it was lost.
             self.begin(name, self.came_in(name), new)
 
     def came_in(self, name: str) -> Json:
@@ -339,6 +356,7 @@ class Reference:
             self.tokens[edge] = (live, value)
             self.look_at(edge.target)
         self.busy.clear()
+        self.new_notices = [told for told in self.new_notices if not self.is_pointless(told)]
         self.new_work = [work for work in self.new_work if self.rows[work.step, work.item].status is READY]
         if not self.is_live:
             return
@@ -355,8 +373,10 @@ class Reference:
         if not self.dones:
             self.status = RunStatus.FAILED
             self.error = "stuck"
+            self.tell(NoticeKind.RUN_FAILED, [self.by, *self.flow.notify])
             return
         self.status = RunStatus.COMPLETED
+        self.tell(NoticeKind.RUN_FINISHED, self.flow.notify)
         if self.flow.output is None:
             self.output = self.rows[self.dones[-1], NO_ITEM].result
         else:
@@ -446,8 +466,8 @@ class Reference:
         match step.action:
             case Call(args=args):
                 self.begin_tool((name, NO_ITEM), args, self.scope(value))
-            case Gate(timeout_s=timeout_s):
-                self.wait(row, WaitsFor.APPROVAL, timeout_s)
+            case Gate() as gate:
+                self.open_gate(name, row, gate, NoticeKind.GATE_OPENED, gate.approvers)
             case Wait(timeout_s=timeout_s):
                 self.wait(row, WaitsFor.SIGNAL, timeout_s)
                 self.match_signals()
@@ -655,6 +675,8 @@ class Reference:
         self.error = error
         for name in self.flow.steps:
             self.drop(name)
+        if status is RunStatus.FAILED:
+            self.tell(NoticeKind.RUN_FAILED, [self.by, *self.flow.notify])
 
     # -- reports
 
@@ -758,7 +780,7 @@ class Reference:
             case WaitsFor.RETRY:
                 self.go_again(key, row)
             case WaitsFor.APPROVAL:
-                self.gate_timeout(message.step, row)
+                self.gate_rings(message.step, row)
             case WaitsFor.SIGNAL:
                 if any(edge.label.value == "timeout" for edge in self.flow.steps[message.step].edges):
                     self.end_by(message.step, "timeout", None)
@@ -777,25 +799,77 @@ class Reference:
             row.status = READY
             self.hand_over(key)
 
-    def gate_timeout(self, name: str, row: Row) -> None:
-        gate = self.flow.steps[name].action
-        assert isinstance(gate, Gate)
+    def gate(self, name: str) -> Gate:
+        action = self.flow.steps[name].action
+        assert isinstance(action, Gate)
+        return action
+
+    def open_gate(self, name: str, row: Row, gate: Gate, kind: NoticeKind, asked: tuple[str, ...]) -> None:
+        row.status, row.waits_for, row.opened_at = PENDING, WaitsFor.APPROVAL, self.now
+        row.due_at = self.gate_due(row, gate)
+        self.tell(kind, [*asked, *(gate.notify or self.flow.notify)], name)
+
+    def gate_due(self, row: Row, gate: Gate) -> float | None:
+        """Look at every reminder from the first on, until one lies ahead; none comes after the deadline."""
+        moments = [] if gate.timeout_s is None else [round(row.opened_at + gate.timeout_s, 3)]
+        if gate.remind_every_s is not None:
+            count = 1
+            while round(row.opened_at + count * gate.remind_every_s, 3) <= self.now:
+                count += 1
+            moments.append(round(row.opened_at + count * gate.remind_every_s, 3))
+        return min(moments, default=None)
+
+    def gate_rings(self, name: str, row: Row) -> None:
+        gate = self.gate(name)
+        if gate.timeout_s is not None and self.now >= round(row.opened_at + gate.timeout_s, 3):
+            self.gate_timeout(name, row, gate)
+            return
+        row.due_at = self.gate_due(row, gate)
+        asked = [*gate.approvers, *(gate.escalate_to if row.escalated else ())]
+        if not gate.approvers:
+            asked += gate.notify or self.flow.notify
+        self.tell(NoticeKind.GATE_REMINDER, [who for who in asked if who not in row.votes], name)
+
+    def gate_timeout(self, name: str, row: Row, gate: Gate) -> None:
         if gate.on_timeout is OnTimeout.APPROVE:
-            self.approve(name, ["timeout"], "", None)
+            self.approve(name, row, ["timeout"], "")
         elif gate.on_timeout is OnTimeout.ESCALATE and not row.escalated:
             row.escalated = True
-            self.wait(row, WaitsFor.APPROVAL, gate.timeout_s)
+            self.open_gate(name, row, gate, NoticeKind.GATE_ESCALATED, gate.escalate_to)
         else:
             self.deny(name, row, "timeout", "nobody decided in time")
 
-    def approve(self, name: str, by: list[str], comment: str, form: Json) -> None:
-        result: Json = {"approved": True, "by": by, "comment": comment, "form": form}
-        self.end_well((name, NO_ITEM), result, None)
+    def approve(self, name: str, row: Row, by: list[str], comment: str) -> None:
+        self.tell_decided(name)
+        result = self.verdict(name, row, True, by, comment)
+        self.end_well((name, NO_ITEM), row.began_with if self.gate(name).pass_result else result, None)
+
+    def verdict(self, name: str, row: Row, approved: bool, by: list[str], comment: str) -> Json:
+        result: dict[str, Json] = {"approved": approved, "by": list(by), "comment": comment, "form": None}
+        if self.gate(name).quorum > 1:
+            result["votes"] = [
+                {"by": who, "approved": yes, "comment": said, "form": None}
+                for who, (yes, said) in row.votes.items()
+            ]
+        return result
+
+    def tell_decided(self, name: str) -> None:
+        self.tell(NoticeKind.GATE_DECIDED, [self.by, *(self.gate(name).notify or self.flow.notify)], name)
+
+    def tell(self, kind: NoticeKind, to: Iterable[str], name: str | None = None) -> None:
+        attempt = 0 if name is None else self.rows[name, NO_ITEM].attempt
+        self.new_notices.append(Told(kind, tuple(dict.fromkeys(to)), name, attempt))
+
+    def is_pointless(self, told: Told) -> bool:
+        """Tell whether somebody would be asked to decide what is decided, or nobody's business, already."""
+        if told.step is None or told.kind is NoticeKind.GATE_DECIDED:
+            return False
+        return not self.rows[told.step, NO_ITEM].is_open
 
     def deny(self, name: str, row: Row, by: str, comment: str) -> None:
+        self.tell_decided(name)
         if any(edge.label.value == "deny" for edge in self.flow.steps[name].edges):
-            result: Json = {"approved": False, "by": [by], "comment": comment, "form": None}
-            self.end_by(name, "deny", result)
+            self.end_by(name, "deny", self.verdict(name, row, False, [by], comment))
         else:
             row.status, row.waits_for, row.due_at, row.error = FAILED, None, None, ("denied", "")
             self.stop(RunStatus.CANCELLED, "denied")
@@ -815,20 +889,19 @@ class Reference:
             or row.status is not PENDING
         ):
             return
-        gate = self.flow.steps[name].action
-        assert isinstance(gate, Gate)
+        gate = self.gate(name)
         if not self.may_decide(gate, row, by) or (gate.require_comment and not comment) or by.id in row.votes:
             return
-        row.votes[by.id] = approve
+        row.votes[by.id] = (approve, comment)
         if not approve:
             self.deny(name, row, by.id, comment)
         elif len(row.votes) >= gate.quorum:
-            self.approve(name, list(row.votes), comment, None)
+            self.approve(name, row, list(row.votes), comment)
 
     def may_decide(self, gate: Gate, row: Row, by: Principal) -> bool:
         if by.kind is not Kind.PERSON:
             return False
-        if by.id == self.by and not gate.allow_self and not by.at_terminal:
+        if by.id in (self.by, self.flow.author) and not gate.allow_self and not by.at_terminal:
             return False
         named = {*gate.approvers, *(gate.escalate_to if row.escalated else ())}
         return not gate.approvers or bool(named & {by.id, *(f"group:{group}" for group in by.groups)})

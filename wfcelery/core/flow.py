@@ -99,7 +99,10 @@ class OnTimeout(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Wait for people. `approvers` are ids of people, or groups written `group:NAME`."""
+    """Wait for people. `approvers` are ids of people, or groups written `group:NAME`.
+
+    `pass_result`: what follows an approval sees the result that came in, not the decision.
+    """
 
     approvers: tuple[str, ...] = ()
     quorum: int = 1
@@ -111,6 +114,7 @@ class Gate:
     on_timeout: OnTimeout = OnTimeout.DENY
     escalate_to: tuple[str, ...] = ()
     remind_every_s: float | None = None
+    pass_result: bool = False
 
 
 @dataclass(frozen=True, slots=True)

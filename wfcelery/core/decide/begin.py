@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from wfcelery.core import values
-from wfcelery.core.decide import endings
+from wfcelery.core import gate_clock, values
+from wfcelery.core.decide import endings, notices
 from wfcelery.core.decide.attempts import fail, failure_value, finish, launch
 from wfcelery.core.decide.draft import Draft, Token
 from wfcelery.core.decide.loops import begin_loop, go_on
@@ -180,12 +180,17 @@ def _begin(draft: Draft, step: Step, value: Json, attempt: Attempt) -> None:
 
 
 def _open_gate(draft: Draft, step: Step, gate: Gate, attempt: Attempt, value: Json) -> None:
-    preview = preview_of(draft, step, value)
-    due_at = None if gate.timeout_s is None else round(draft.now + gate.timeout_s, 3)
-    opened = attempt._replace(waits_for=WaitsFor.APPROVAL, due_at=due_at)
+    preview = preview_of(draft, step, gate, value)
+    opened = attempt._replace(waits_for=WaitsFor.APPROVAL, ready_at=draft.now)
+    opened = opened._replace(due_at=gate_clock.due(gate, opened, draft.now))
     shown: Json = {name: {"args": prepared.args} for name, prepared in preview.items()}
     secrets: dict[str, Json] = {name: dict(each.secrets) for name, each in preview.items() if each.secrets}
-    draft.move(opened, "gate_opened", prepared=Prepared(shown, secrets))
+    came_in = None
+    if gate.pass_result:
+        draft.results[attempt.name] = value
+        came_in = values.canonical(value)
+    opened = draft.move(opened, "gate_opened", prepared=Prepared(shown, secrets), result=came_in)
+    notices.gate_opened(draft, gate, opened)
     if preview:
         draft.run = draft.run._replace(frozen={**draft.run.frozen, step.name: preview})
 

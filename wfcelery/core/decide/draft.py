@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from wfcelery.core import values
 from wfcelery.core.flow import Edge, Flow, Step
 from wfcelery.core.limits import Limits
-from wfcelery.core.messages import Answer, Dispatch, Effect
+from wfcelery.core.messages import Answer, Dispatch, Effect, NoticeKind, Notify
 from wfcelery.core.state import (
     LIVE,
     NO_ITEM,
@@ -33,8 +33,11 @@ from wfcelery.core.values import Json
 UNTOLD: Final = frozenset({"name", "item", "attempt", "missing", "live"})
 TOLD: Final = tuple(name for name in Attempt._fields if name not in UNTOLD)
 # What may happen to one attempt more than once, and still changes its row.
-REPEATABLE: Final = frozenset({"step_returned", "step_resent", "step_running_again"})
+REPEATABLE: Final = frozenset({"step_returned", "step_resent", "step_running_again", "gate_reminded"})
 _ACTIVE: Final = (StepStatus.READY, StepStatus.RUNNING)
+_OF_OPEN_GATES: Final = frozenset(
+    {NoticeKind.GATE_OPENED, NoticeKind.GATE_REMINDER, NoticeKind.GATE_ESCALATED}
+)
 
 
 class Event(NamedTuple):
@@ -229,11 +232,17 @@ class Draft:
         return Decision(run, tuple(self._writes.values()), tuple(self.events), effects, answer, self.output)
 
     def _is_withdrawn(self, effect: Effect) -> bool:
-        """Tell whether a step that became ready in this decision was cancelled later in it."""
+        """Tell whether a step or gate that was opened in this decision was ended later in it."""
+        if isinstance(effect, Notify):
+            return effect.kind in _OF_OPEN_GATES and not self._is_waiting(effect)
         if not isinstance(effect, Dispatch):
             return False
         attempt = self.attempts.get((effect.ref.step, effect.ref.item))
         return attempt is None or attempt.status is not StepStatus.READY or self.ref(attempt) != effect.ref
+
+    def _is_waiting(self, notice: Notify) -> bool:
+        attempt = self.attempts.get((notice.step or "", NO_ITEM))
+        return attempt is not None and attempt.attempt == notice.attempt and attempt.is_open
 
     def _write(
         self, after: Attempt, args: str | None, secrets: str | None, result: str | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from wfcelery.core import ids, values
+from wfcelery.core.decide import notices
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.scope import scope_of
 from wfcelery.core.messages import CancelChild, ChildEnded, StopStep, TellParent
@@ -26,6 +27,7 @@ def complete_if_idle(draft: Draft) -> None:
         fail_run(draft, Error("bad-output", f"the flow's output has no value: {error}"))
         return
     draft.set_run("run_completed", status=RunStatus.COMPLETED, output=values.canonical(output))
+    notices.run_finished(draft)
     _tell_parent(draft, output)
 
 
@@ -34,6 +36,7 @@ def fail_run(draft: Draft, error: Error) -> None:
     if draft.is_live:
         draft.set_run("run_failed", status=RunStatus.FAILED, error=error)
         cancel_open(draft, reason="the run failed")
+        notices.run_failed(draft, error)
         _tell_parent(draft, None)
 
 

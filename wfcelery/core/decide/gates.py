@@ -1,18 +1,23 @@
-"""Who may decide a gate, and when it is decided."""
+"""Who may decide a gate, when it is decided, and what happens while nobody does."""
 
 from __future__ import annotations
 
-from wfcelery.core.decide import endings
+from wfcelery.core import gate_clock
+from wfcelery.core.decide import endings, notices
 from wfcelery.core.decide.attempts import finish
 from wfcelery.core.decide.draft import Draft
-from wfcelery.core.flow import Gate, Label, OnTimeout
+from wfcelery.core.decide.notices import votes_at
+from wfcelery.core.flow import Flow, Gate, Label, OnTimeout
 from wfcelery.core.messages import Answer, CastVote, Decide, Kind, Principal
 from wfcelery.core.schemas import problems
 from wfcelery.core.state import Attempt, Error, Run, StepStatus, Vote
 from wfcelery.core.values import Json
 
+_TIMEOUT = "timeout"
+_ALLOW = "`allow_self: true` in the gate would allow it"
 
-def objection(gate: Gate, run: Run, attempt: Attempt, request: Decide) -> str | None:
+
+def objection(flow: Flow, gate: Gate, run: Run, attempt: Attempt, request: Decide) -> str | None:
     """Say why this request may not decide this gate, or None if it may."""
     by = request.by
     if by.kind is not Kind.PERSON:
@@ -22,22 +27,23 @@ def objection(gate: Gate, run: Run, attempt: Attempt, request: Decide) -> str | 
     allowed = gate.approvers + added
     if allowed and not _is_among(by, allowed):
         return f"{by.id} is not an approver of {attempt.name}; it waits for {', '.join(allowed)}"
-    if by.id == run.created_by and not gate.allow_self and not by.at_terminal:
-        return f"{by.id} started this run and may not decide its gate {attempt.name}"
+    part = _own_part(flow, run, by.id)
+    if part and not gate.allow_self and not by.at_terminal:
+        return f"{by.id} {part} and may not decide its gate {attempt.name} ({_ALLOW})"
     if gate.require_comment and not request.comment.strip():
         return f"{attempt.name} asks for a comment; give one"
     if gate.form is not None and request.approve:
         wrong = problems(gate.form, request.form)
         if wrong:
             return f"the form of {attempt.name} is not filled in: {wrong[0]}"
-    if any(vote.voter == by.id for vote in _votes(run, attempt)):
+    if any(vote.voter == by.id for vote in votes_at(run, attempt)):
         return f"{by.id} has already voted at {attempt.name}"
     return None
 
 
 def vote(draft: Draft, gate: Gate, attempt: Attempt, request: Decide) -> Answer:
     """Count one person's word: one deny denies, a quorum approves."""
-    reason = objection(gate, draft.run, attempt, request)
+    reason = objection(draft.flow, gate, draft.run, attempt, request)
     if reason is not None:
         return Answer(ok=False, reason=reason)
     cast = Vote(attempt.name, attempt.attempt, request.by.id, request.approve, request.comment, request.form)
@@ -45,36 +51,59 @@ def vote(draft: Draft, gate: Gate, attempt: Attempt, request: Decide) -> Answer:
     draft.effects.append(
         CastVote(draft.run.id, cast.step, cast.attempt, cast.voter, cast.approve, cast.comment, cast.form)
     )
-    draft.note("vote_cast", attempt, request.by.id, approve=cast.approve, comment=cast.comment)
+    said: dict[str, Json] = {"via": request.via} if request.via else {}
+    draft.note("vote_cast", attempt, request.by.id, approve=cast.approve, comment=cast.comment, **said)
     if not request.approve:
-        _deny(draft, attempt, request.by.id, request.comment)
+        _deny(draft, gate, attempt, request.by.id, request.comment)
         return Answer(ok=True, data={"decided": True, "approved": False})
-    votes = _votes(draft.run, attempt)
+    votes = votes_at(draft.run, attempt)
     if len(votes) < gate.quorum:
         return Answer(ok=True, data={"decided": False, "votes": len(votes), "quorum": gate.quorum})
-    _approve(draft, attempt, [vote.voter for vote in votes], request.comment, request.form)
+    _approve(draft, gate, attempt, [vote.voter for vote in votes], cast)
     return Answer(ok=True, data={"decided": True, "approved": True})
 
 
-def time_out(draft: Draft, gate: Gate, attempt: Attempt) -> None:
+def ring(draft: Draft, gate: Gate, attempt: Attempt) -> None:
+    """The clock has come to the gate: its time is up, or those who have not answered are reminded, once."""
+    deadline = gate_clock.deadline(gate, attempt)
+    if deadline is not None and deadline <= draft.now:
+        _time_out(draft, gate, attempt)
+        return
+    coming = attempt._replace(due_at=gate_clock.due(gate, attempt, draft.now))
+    draft.move(coming, "gate_reminded")
+    notices.gate_reminder(draft, gate, attempt)
+
+
+def _time_out(draft: Draft, gate: Gate, attempt: Attempt) -> None:
     """Nobody answered in time: deny, approve where the flow says so, or ask others once more."""
     if gate.on_timeout is OnTimeout.ESCALATE and not attempt.escalated and gate.escalate_to:
-        due_at = round(draft.now + (gate.timeout_s or 0.0), 3)
-        draft.move(attempt._replace(escalated=True, due_at=due_at), "gate_escalated", actor="timeout")
+        escalated = attempt._replace(escalated=True, ready_at=draft.now)
+        escalated = escalated._replace(due_at=gate_clock.due(gate, escalated, draft.now))
+        draft.move(escalated, "gate_escalated", actor=_TIMEOUT)
+        notices.gate_escalated(draft, gate, escalated)
     elif gate.on_timeout is OnTimeout.APPROVE:
-        _approve(draft, attempt, ["timeout"], "", None)
+        _approve(draft, gate, attempt, [_TIMEOUT])
     else:
-        _deny(draft, attempt, "timeout", "nobody decided in time")
+        _deny(draft, gate, attempt, _TIMEOUT, "nobody decided in time")
 
 
-def _approve(draft: Draft, attempt: Attempt, by: list[str], comment: str, form: Json) -> None:
-    result: Json = {"approved": True, "by": by, "comment": comment, "form": form}
-    finish(draft, attempt, result, actor=by[-1])
+def _approve(draft: Draft, gate: Gate, attempt: Attempt, by: list[str], last: Vote | None = None) -> None:
+    comment, form = ("", None) if last is None else (last.comment, last.form)
+    notices.gate_decided(draft, gate, attempt, approved=True, by=list(by), comment=comment)
+    result: dict[str, Json] = {"approved": True, "by": list(by), "comment": comment, "form": form}
+    passed = (
+        draft.results.get(attempt.name) if gate.pass_result else _with_votes(draft, gate, attempt, result)
+    )
+    finish(draft, attempt, passed, actor=by[-1])
 
 
-def _deny(draft: Draft, attempt: Attempt, by: str, comment: str) -> None:
-    result: Json = {"approved": False, "by": [by], "comment": comment, "form": None}
-    if draft.step_of(attempt).edge(Label.DENY) is not None:
+def _deny(draft: Draft, gate: Gate, attempt: Attempt, by: str, comment: str) -> None:
+    result: dict[str, Json] = {"approved": False, "by": [by], "comment": comment, "form": None}
+    cancels = draft.step_of(attempt).edge(Label.DENY) is None
+    told: dict[str, Json] = {"cancelled": True} if cancels else {}
+    notices.gate_decided(draft, gate, attempt, approved=False, by=[by], comment=comment, **told)
+    if not cancels:
+        result = _with_votes(draft, gate, attempt, result)
         finish(draft, attempt, result, actor=by, choice=Label.DENY.value)
         return
     said = f": {comment}" if comment else ""
@@ -86,8 +115,21 @@ def _deny(draft: Draft, attempt: Attempt, by: str, comment: str) -> None:
     endings.cancel_run(draft, error, by)
 
 
-def _votes(run: Run, attempt: Attempt) -> list[Vote]:
-    return [vote for vote in run.votes if vote.step == attempt.name and vote.attempt == attempt.attempt]
+def _with_votes(draft: Draft, gate: Gate, attempt: Attempt, result: dict[str, Json]) -> dict[str, Json]:
+    """Where several must approve, keep what each wrote: `comment` and `form` are those of the last."""
+    if gate.quorum > 1:
+        result["votes"] = [
+            {"by": vote.voter, "approved": vote.approve, "comment": vote.comment, "form": vote.form}
+            for vote in votes_at(draft.run, attempt)
+        ]
+    return result
+
+
+def _own_part(flow: Flow, run: Run, person: str) -> str:
+    """Say what somebody has to do with the run, so that another must decide; empty if nothing."""
+    if person == run.created_by:
+        return "started this run"
+    return "defined this flow" if person == flow.author else ""
 
 
 def _is_among(by: Principal, allowed: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ from wfcelery.core.decide.attempts import work_of
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.scope import scope_of
 from wfcelery.core.expressions import Template, encode_secrets
-from wfcelery.core.flow import Call, Label, Step, SubFlow
+from wfcelery.core.flow import Call, Gate, Label, Step, SubFlow
 from wfcelery.core.state import Prepared
 from wfcelery.core.values import Json
 from wfcelery.errors import ExpressionError, InvalidInput
@@ -42,7 +42,7 @@ def render(draft: Draft, template: Template, **more: Json) -> Prepared:
     return Prepared(rendered.value, encode_secrets(rendered.secrets))
 
 
-def preview_of(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
+def preview_of(draft: Draft, step: Step, gate: Gate, value: Json) -> dict[str, Prepared]:
     """Render what follows the gate, as far as it does not depend on the decision itself."""
     preview: dict[str, Prepared] = {}
     for edge in step.edges:
@@ -50,7 +50,7 @@ def preview_of(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
         if edge.label in (Label.DENY, Label.ERROR) or not isinstance(following.action, (Call, SubFlow)):
             continue
         template = template_of(work_of(following))
-        if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name):
+        if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name, gate):
             continue
         try:
             preview[following.name] = render(draft, template, result=value)
@@ -59,8 +59,9 @@ def preview_of(draft: Draft, step: Step, value: Json) -> dict[str, Prepared]:
     return preview
 
 
-def _depends_on(template: Template, gate: str) -> bool:
+def _depends_on(template: Template, name: str, gate: Gate) -> bool:
     return any(
-        reference.root == "result" or (reference.root == "steps" and reference.path[:1] in ((), (gate,)))
+        (reference.root == "result" and not gate.pass_result)
+        or (reference.root == "steps" and reference.path[:1] in ((), (name,)))
         for reference in template.references
     )

@@ -102,7 +102,7 @@ def ring(draft: Draft, message: TimerDue) -> None:
         case WaitsFor.TIME:
             finish(draft, attempt, draft.results.get(attempt.name))
         case WaitsFor.APPROVAL if isinstance(step.action, Gate):
-            gates.time_out(draft, step.action, attempt)
+            gates.ring(draft, step.action, attempt)
         case WaitsFor.SIGNAL if step.edge(Label.TIMEOUT) is not None:
             finish(draft, attempt, None, actor="timeout", choice=Label.TIMEOUT.value)
         case WaitsFor.SIGNAL:

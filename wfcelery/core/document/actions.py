@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, cast
 
-from wfcelery.core.document.spec import LONGEST_S
+from wfcelery.core.document.shape import quoted
+from wfcelery.core.document.spec import ADDRESSEE_RULE, LONGEST_S, is_addressee
 from wfcelery.core.flow import (
     Action,
     Call,
@@ -79,11 +81,12 @@ def _made(spec: StepSpec, kind: str, path: Path, report: Report, *, is_gate: boo
 
 
 def _gate(step: StepSpec, spec: ApprovalSpec, path: Path, report: Report) -> Gate:
-    approvers = tuple(spec.approvers or ())
-    people = len(set(approvers))
-    if approvers and spec.quorum > people and not any(who.startswith(GROUP) for who in approvers):
-        message = f"{spec.quorum} must approve, and there are {people} approvers"
-        report.add("out-of-range", (*path, "quorum"), message, "name more approvers, or lower the quorum")
+    approvers = _each_once(spec.approvers or [], (*path, "approvers"), report)
+    escalate_to = _each_once(spec.escalate_to or [], (*path, "escalate_to"), report)
+    voters = {*approvers, *escalate_to}
+    if approvers and spec.quorum > len(voters) and not any(who.startswith(GROUP) for who in voters):
+        message = f"{spec.quorum} must approve, and there are {len(voters)} who can"
+        report.add("quorum-too-large", (*path, "quorum"), message, "name more approvers, or lower the quorum")
     timeout_s = spec.timeout_s if spec.timeout_s is not None else step.timeout_s
     if spec.on_timeout != "deny" and timeout_s is None:
         message = f"`on_timeout: {spec.on_timeout}` needs a time"
@@ -94,6 +97,9 @@ def _gate(step: StepSpec, spec: ApprovalSpec, path: Path, report: Report) -> Gat
     if spec.escalate_to and spec.on_timeout != "escalate":
         message = "nobody is asked without `on_timeout: escalate`"
         report.add("misplaced-field", (*path, "escalate_to"), message, "add it, or remove `escalate_to`")
+    if spec.pass_result and spec.form is not None:
+        message = "the answers of a form are the gate's result, and `pass_result` passes another one on"
+        report.add("misplaced-field", (*path, "pass_result"), message, "remove one of them")
     return Gate(
         approvers=approvers,
         quorum=spec.quorum,
@@ -103,23 +109,35 @@ def _gate(step: StepSpec, spec: ApprovalSpec, path: Path, report: Report) -> Gat
         notify=tuple(spec.notify or ()) or _notified(step, path[:-1], report),
         timeout_s=timeout_s,
         on_timeout=OnTimeout(spec.on_timeout),
-        escalate_to=tuple(spec.escalate_to or ()),
+        escalate_to=escalate_to,
         remind_every_s=spec.remind_every_s,
+        pass_result=spec.pass_result,
     )
+
+
+def _each_once(names: list[str], path: Path, report: Report) -> tuple[str, ...]:
+    """Give the names; one that is listed twice would seem to count twice, and does not."""
+    for name, times in Counter(names).items():
+        if times > 1:
+            report.add("duplicate-name", path, f"`{name}` is listed {times} times", "name everybody once")
+    return tuple(dict.fromkeys(names))
 
 
 def _notified(spec: StepSpec, path: Path, report: Report) -> tuple[str, ...]:
     """Read the old `notify_user`; true means those who are notified anyway."""
     match spec.notify_user:
         case str(who):
-            return (who,)
+            names = [who]
         case list(several):
             names = [who for who in several if isinstance(who, str)]
             if len(names) != len(several):
                 report.add("bad-type", (*path, "notify_user"), "must be true, text or a list of text")
-            return tuple(names)
         case _:
             return ()
+    for who in names:
+        if not is_addressee(who):
+            report.add("bad-name", (*path, "notify_user"), f"{quoted(who)} {ADDRESSEE_RULE}")
+    return tuple(names)
 
 
 def _wait(step: StepSpec, spec: WaitSpec, path: Path, report: Report) -> Wait:

@@ -15,8 +15,8 @@ from wfcelery.core.document.spec import (
     HEADER_FIELDS,
     NAME_RULE,
     STEP_FIELDS,
+    DefaultsSpec,
     HeaderSpec,
-    PolicySpec,
     StepSpec,
     is_name,
 )
@@ -209,7 +209,7 @@ def _may_lead_on(field: str, value: object) -> bool:
 def _flow(
     written: _Written, header: HeaderSpec, specs: Mapping[str, StepSpec], name: str | None, report: Report
 ) -> Flow:
-    defaults = header.defaults or PolicySpec()
+    defaults = header.defaults or DefaultsSpec()
     steps = {
         each: make_step(each, spec, defaults, written.paths[each], report) for each, spec in specs.items()
     }
@@ -238,6 +238,7 @@ def _flow(
         metadata=cast("Mapping[str, Json]", header.metadata or {}),
         output=output,
         lenient=written.flat,
+        notify=tuple(dict.fromkeys(defaults.notify or ())),
     )
 
 

@@ -26,7 +26,7 @@ _MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "branch": spec.BranchSpec,
     "retry": spec.RetrySpec,
     "backoff": spec.BackoffSpec,
-    "defaults": spec.PolicySpec,
+    "defaults": spec.DefaultsSpec,
 }
 _EXPECTED: Final = {
     "string_type": "text",

@@ -23,16 +23,46 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DOTTED: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _QUEUE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _PRINTABLE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]{1,200}")
+_PREFIXES: Final = ("group:", "channel:")
 
 LIST_TAG: Final = "<list>"
 MAP_TAG: Final = "<map>"
 
 NAME_RULE: Final = "must be 1 to 64 letters (a to z), digits, `_` or `-`"
+ADDRESSEE_RULE: Final = (
+    "must be a person, `group:NAME`, `channel:NAME` or an address with `://`:"
+    " 1 to 200 printable characters, without spaces around them"
+)
+APPROVER_RULE: Final = (
+    "must be a person or `group:NAME`: 1 to 200 printable characters, without spaces around them"
+)
 
 
 def is_name(text: str) -> bool:
     """Tell whether a step, flow, signal or event may be called so."""
     return _NAME.fullmatch(text) is not None
+
+
+def is_addressee(text: str) -> bool:
+    """Tell whether this may name somebody to tell: a person, `group:NAME`, `channel:NAME`, or an address."""
+    if _PRINTABLE.fullmatch(text) is None:
+        return False
+    if "://" in text:
+        return not text.startswith("://") and not any(each.isspace() for each in text)
+    name = next((text.removeprefix(each) for each in _PREFIXES if text.startswith(each)), text)
+    return bool(name) and name == name.strip()
+
+
+def _addressee(text: str) -> str:
+    if not is_addressee(text):
+        raise PydanticCustomError("bad-name", "{rule}", {"rule": ADDRESSEE_RULE})
+    return text
+
+
+def _approver(text: str) -> str:
+    if not is_addressee(text) or text.startswith("channel:"):
+        raise PydanticCustomError("bad-name", "{rule}", {"rule": APPROVER_RULE})
+    return text
 
 
 def _spelled(pattern: re.Pattern[str], rule: str) -> AfterValidator:
@@ -72,11 +102,13 @@ ToolName: TypeAlias = Annotated[
 QueueName: TypeAlias = Annotated[
     str, _spelled(_QUEUE, "must be 1 to 128 letters, digits, `_`, `-`, `.` or `:`")
 ]
-Label: TypeAlias = Annotated[str, _spelled(_PRINTABLE, "must be 1 to 200 printable characters")]
 Tag: TypeAlias = Annotated[str, Field(min_length=1, max_length=64)]
 Seconds: TypeAlias = Annotated[float, Field(gt=0, le=LONGEST_S)]
 Pause: TypeAlias = Annotated[float, Field(ge=0, le=LONGEST_S)]
-Labels: TypeAlias = Annotated[list[Label], Field(max_length=100)]
+Approvers: TypeAlias = Annotated[
+    list[Annotated[str, AfterValidator(_approver)]], Field(min_length=1, max_length=100)
+]
+Addressees: TypeAlias = Annotated[list[Annotated[str, AfterValidator(_addressee)]], Field(max_length=100)]
 
 
 class _Spec(BaseModel):
@@ -117,16 +149,17 @@ class RetrySpec(_Spec):
 class ApprovalSpec(_Spec):
     """A gate: who decides, how many, and what happens when nobody does."""
 
-    approvers: Maybe[Labels] = None
+    approvers: Maybe[Approvers] = None
     quorum: Annotated[int, Field(ge=1, le=100)] = 1
     allow_self: bool = False
     require_comment: bool = False
     form: Maybe[dict[str, object]] = None
-    notify: Maybe[Labels] = None
+    notify: Maybe[Addressees] = None
     timeout_s: Maybe[Seconds] = None
     on_timeout: Literal["deny", "approve", "escalate"] = "deny"
-    escalate_to: Maybe[Labels] = None
+    escalate_to: Maybe[Approvers] = None
     remind_every_s: Maybe[Seconds] = None
+    pass_result: bool = False
     on_deny: Maybe[str] = None
 
 
@@ -179,6 +212,12 @@ class PolicySpec(_Spec):
     on_lost: Maybe[Literal["retry", "hold"]] = None
 
 
+class DefaultsSpec(PolicySpec):
+    """What a flow says once for all its steps, and whom it tells of its gates and of the end of its runs."""
+
+    notify: Maybe[Addressees] = None
+
+
 class StepSpec(PolicySpec):
     """One step, as it is written."""
 
@@ -220,7 +259,7 @@ class HeaderSpec(_Spec):
     key_scope: Literal["flow", "version", "global", "none"] = "flow"
     tags: Maybe[Annotated[list[Tag], Field(max_length=20)]] = None
     metadata: Maybe[dict[str, object]] = None
-    defaults: Maybe[PolicySpec] = None
+    defaults: Maybe[DefaultsSpec] = None
     start: Maybe[str] = None
     output: object = None
 
