@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.core import ids, values
@@ -14,7 +14,7 @@ from wfcelery.core.document import canonical_document, compile_flow, flow_refere
 from wfcelery.core.faults import Fault
 from wfcelery.core.flow import Flow
 from wfcelery.core.limits import Limits
-from wfcelery.core.validate import check_flow
+from wfcelery.core.validate import check_flow, gated
 from wfcelery.core.values import Json
 from wfcelery.errors import NotFound
 from wfcelery.store import definitions
@@ -52,16 +52,16 @@ class Definitions:
 
     def get(self, conn: Connection, definition_id: str) -> Defined:
         """Give the definition with that id, deleted or not: runs keep theirs for life."""
-        known = self._known.get(definition_id)
+        known = self._known.pop(definition_id, None)
         if known is not None:
-            self._known.move_to_end(definition_id)
+            self._known[definition_id] = known
             return known
         row = definitions.get(conn, definition_id)
         if row is None:
             raise NotFound("definition", definition_id)
         document = json.loads(row.document)
         flow = pin(compile_flow(document, name=row.name, limits=_ACCEPTED), _unwritten(row.pins))
-        return self._keep(Defined(row.id, row.name, row.version, flow))
+        return self._keep(Defined(row.id, row.name, row.version, replace(flow, author=row.created_by)))
 
     def find(self, conn: Connection, flow: str) -> Defined:
         """Give the definition that a name, `name@version` or id means for a new run."""
@@ -77,10 +77,11 @@ class Definitions:
 
     def define(self, conn: Connection, document: Json, name: str | None, by: str, now: float) -> Defined:
         """Keep a flow; the same flow again is the same definition. Raises `InvalidFlow` with every fault."""
-        known = self._defined.get((name, _text(document)))
+        asked = (name, _text(document))
+        known = self._defined.get(asked)
         if known is not None:
             return known
-        document = canonical_document(document, limits=self._limits)
+        document = gated(canonical_document(document, limits=self._limits), self._tools, limits=self._limits)
         text = values.canonical(document)
         catalogue = _Catalogue(conn)
         flow = check_flow(document, name=name, tools=self._tools, flows=catalogue, limits=self._limits)
@@ -97,11 +98,18 @@ class Definitions:
             created_by=by,
             now=now,
         )
-        made = self._keep(Defined(row.id, row.name, row.version, pin(flow, pins)))
+        authored = replace(pin(flow, pins), author=row.created_by)
+        made = self._keep(Defined(row.id, row.name, row.version, authored))
         if not pins and len(self._defined) < CACHED_FLOWS:
             # What a flow with sub-flows means depends on the day; this one means the same for ever.
-            self._defined[name, text] = made
+            self._defined[asked] = made
         return made
+
+    def check(self, conn: Connection, document: Json, name: str | None) -> Flow:
+        """Say of a flow what `define` would say of it, and keep nothing."""
+        plain = canonical_document(document, limits=self._limits)
+        flows = _Catalogue(conn)
+        return check_flow(plain, name=name, tools=self._tools, flows=flows, limits=self._limits)
 
     def forget(self) -> None:
         """Drop what is remembered: a definition was deleted, or one that was made was rolled back."""

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from sqlalchemy import Connection, RowMapping
+    from sqlalchemy import Connection, RowMapping, Tuple
 
     from wfcelery.core.values import Json
 
 _runs = workflows.c
 _steps = workflow_steps.c
 _events = workflow_events.c
-_RUN: Final = (
+RUN: Final = (
     _runs.id,
     _runs.name,
     workflow_definitions.c.version,
@@ -38,7 +38,7 @@ _RUN: Final = (
     _runs.created_at,
     _runs.completed_at,
 )
-_STEP: Final = (
+STEP: Final = (
     _steps.id,
     _steps.name,
     _steps.item,
@@ -54,20 +54,21 @@ _STEP: Final = (
     _steps.completed_at,
     _steps.worker,
 )
-_with_definition = workflows.join(workflow_definitions, workflow_definitions.c.id == _runs.definition_id)
+WITH_DEFINITION = workflows.join(workflow_definitions, workflow_definitions.c.id == _runs.definition_id)
 _JSON: Final = frozenset({"input", "output", "error", "tags", "args", "result", "data"})
+_PAYLOADS: Final = frozenset({"input", "output"})
 _TIMES: Final = frozenset({"at", "created_at", "ready_at", "due_at", "started_at", "completed_at"})
 
 
 def run(conn: Connection, run_id: str) -> dict[str, Json] | None:
     """Show a run with all its steps, in the order in which they appeared."""
     found = (
-        conn.execute(select(*_RUN).select_from(_with_definition).where(_runs.id == run_id)).mappings().first()
+        conn.execute(select(*RUN).select_from(WITH_DEFINITION).where(_runs.id == run_id)).mappings().first()
     )
     if found is None:
         return None
-    steps = select(*_STEP).where(_steps.workflow_id == run_id).order_by(_steps.position)
-    return {**_shown(found), "steps": [_shown(row) for row in conn.execute(steps).mappings()]}
+    steps = select(*STEP).where(_steps.workflow_id == run_id).order_by(_steps.position)
+    return {**shown(found), "steps": [shown(row) for row in conn.execute(steps).mappings()]}
 
 
 def runs(
@@ -79,18 +80,25 @@ def runs(
     created_by: str | None = None,
     tag: str | None = None,
     since: float | None = None,
+    until: float | None = None,
     limit: int = 50,
     before: str | None = None,
+    after: str | None = None,
+    payloads: bool = True,
 ) -> list[dict[str, Json]]:
     """List runs without their steps, newest first: those that have one of the statuses and all the rest.
 
-    `since` is the earliest start; `before` is the id of the last one of the page before.
+    `since` and `until` are the earliest and the latest start; `before` is the id of the last one of the page
+    before, `after` that of the first one of the page after. Without `payloads`, input and output are left out.
     """
-    query = select(*_RUN).select_from(_with_definition)
+    columns = [column for column in RUN if payloads or column.name not in _PAYLOADS]
+    query = select(*columns).select_from(WITH_DEFINITION)
     if status:
         query = query.where(_runs.status.in_([status] if isinstance(status, str) else list(status)))
     if since is not None:
         query = query.where(_runs.created_at >= since)
+    if until is not None:
+        query = query.where(_runs.created_at <= until)
     wanted = {_runs.name: name, _runs.key: key, _runs.created_by: created_by}
     for column, value in wanted.items():
         if value is not None:
@@ -98,11 +106,15 @@ def runs(
     if tag is not None:
         # A whole tag of the JSON text, with its quotes; LIKE would not tell cases apart on SQLite.
         query = query.where(func.replace(_runs.tags, canonical(tag), "") != _runs.tags)
+    place = tuple_(_runs.created_at, _runs.id)
     if before is not None:
-        last = select(_runs.created_at).where(_runs.id == before).scalar_subquery()
-        query = query.where(tuple_(_runs.created_at, _runs.id) < tuple_(last, literal(before)))
+        query = query.where(place < _place_of(before))
+    if after is not None:
+        # The next ones up, which are the last of all that are newer.
+        next_up = query.where(place > _place_of(after)).order_by(_runs.created_at, _runs.id).limit(limit)
+        return [shown(row) for row in reversed(conn.execute(next_up).mappings().all())]
     newest = query.order_by(_runs.created_at.desc(), _runs.id.desc()).limit(limit)
-    return [_shown(row) for row in conn.execute(newest).mappings()]
+    return [shown(row) for row in conn.execute(newest).mappings()]
 
 
 def events(conn: Connection, run_id: str, *, after_seq: int = 0, limit: int = 1000) -> list[dict[str, Json]]:
@@ -111,7 +123,7 @@ def events(conn: Connection, run_id: str, *, after_seq: int = 0, limit: int = 10
     query = select(*columns, _events.actor, _events.data).where(
         _events.workflow_id == run_id, _events.seq > after_seq
     )
-    found = [_shown(row) for row in conn.execute(query.order_by(_events.seq).limit(limit)).mappings()]
+    found = [shown(row) for row in conn.execute(query.order_by(_events.seq).limit(limit)).mappings()]
     return [
         {**event, "attempt": event["attempt"] or None, "actor": event["actor"] or None} for event in found
     ]
@@ -131,7 +143,13 @@ def definitions(conn: Connection) -> list[dict[str, Json]]:
     ]
 
 
-def _shown(row: RowMapping) -> dict[str, Json]:
+def _place_of(run_id: str) -> Tuple:
+    created = select(_runs.created_at).where(_runs.id == run_id).scalar_subquery()
+    return tuple_(created, literal(run_id))
+
+
+def shown(row: RowMapping) -> dict[str, Json]:
+    """Write a row as the documented object."""
     return {name: _value(name, value) for name, value in row.items()}
 
 
