@@ -15,6 +15,7 @@ from wfcelery.rights import SOMETHING, Authority, Permission, Resource
 from wfcelery.rights.loading import load_authority
 from wfcelery.settings import Settings
 from wfcelery.web.limits import Limiter
+from wfcelery.web.streams import Streams
 from wfcelery.wire.keys import Keyring, keyring
 from wfcelery.workflows import Workflows
 from wfcelery.workflows.links import Links
@@ -43,6 +44,7 @@ class Desk:
     is_open: bool
     bad_links: Limiter
     bad_logins: Limiter
+    streams: Streams
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Read one consistent state of the tables."""
@@ -81,4 +83,5 @@ def make_desk(settings: Settings) -> Desk:
         is_open=authority.is_open,
         bad_links=Limiter(BAD_LINKS_A_MINUTE, per_s=60.0),
         bad_logins=Limiter(BAD_LOGINS_A_MINUTE, per_s=60.0),
+        streams=Streams(workflows.links.reading, MOST_STREAMS),
     )

@@ -11,6 +11,9 @@ from wfcelery.errors import InvalidSettings
 from wfcelery.web.app import LOOPBACK, make_app
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
     from wfcelery.settings import Settings
 
 HOST: Final = "127.0.0.1"
@@ -34,9 +37,22 @@ def serve(settings: Settings, *, host: str = HOST, port: int = PORT, loglevel: s
         server_header=False,
         timeout_graceful_shutdown=3,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, desk.streams.stop)
     server.run()
     return 0 if server.started else 1
+
+
+class _Server(uvicorn.Server):
+    """Lets streams end when it is told to stop: it would wait for them else."""
+
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal."""
+        self._stopping()
+        super().handle_exit(sig, frame)
 
 
 def is_loopback(host: str) -> bool:
