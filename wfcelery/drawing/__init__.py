@@ -4,8 +4,3 @@ Reading order: `words` and `lettering` (what is written, and how wide it is) →
 with bends for long ways and places for labels) → `crossings` (who stands left of whom) → `placing` (how far
 right) → `layout` (boxes and routes) → `svg` and `step_box` with `icons`, `markup` and `style`.
 """
-
-from wfcelery.drawing.style import CSS
-from wfcelery.drawing.svg import STATUSES, svg
-
-__all__ = ["CSS", "STATUSES", "svg"]

@@ -15,8 +15,8 @@ from wfcelery.core.flow import Edge
 from wfcelery.drawing.layers import Layers
 from wfcelery.drawing.words import ASIDE
 
-MOST_BENDS: Final = 20_000
-MOST_PASSED: Final = 200_000
+MOST_BENDS: Final = 12_000
+MOST_PASSED: Final = 120_000
 """The longest ways, where all together would need more bends or pass more rows, run beside the picture."""
 
 Links: TypeAlias = list[list[int]]
@@ -28,8 +28,8 @@ class Mesh:
     """Nodes are numbers, the steps first. `ups` and `downs` link each with nodes of the rows above and below.
 
     `road_ups` and `road_downs` are the links that pull a node into line: the road, not what leaves it or cuts
-    it short, and within a line of bends that line alone. `loose` is what stands beside the road. `trails` names
-    the nodes that an edge passes, its source and target with them.
+    it short, and within a line of bends that line alone. `loose` is what stands beside the road. `trails`
+    names the nodes that an edge passes, its source and target with them.
     """
 
     steps: tuple[str, ...]

@@ -1,19 +1,19 @@
-"""How far right each node stands: near what it is linked with, not too near to its neighbours, in straight lines.
+"""How far right each node stands: near what it is linked with, not too near to its neighbours, and straight.
 
-Row by row, each node wishes to stand at the mean of those it is linked with in the row before. Wishes that come
-too near to one another are settled by least squares, so that what is alike left and right stays so. Between the
-sweeps, what is linked one to one is pulled straight wherever the neighbours leave the room.
+Row by row, each node wishes to stand at the mean of those it is linked with in the row before. Wishes that
+come too near to one another are settled by least squares, so that what is alike left and right stays so.
+Between the sweeps, what is linked one to one is pulled straight wherever the neighbours leave the room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from wfcelery.drawing.mesh import Links, Mesh
 
 MOST_ROUNDS: Final = 8
-WORK: Final = 120_000
+WORK: Final = 60_000
 """The nodes that all rounds together may move."""
 
 _BOX_GAP: Final = 24.0
@@ -31,25 +31,26 @@ def place(mesh: Mesh) -> list[float]:
     """Give the middle of each node."""
     xs = [0.0] * len(mesh.widths)
     offsets = [_offsets(mesh, row) for row in mesh.rows]
-    blocks = _blocks(mesh)
     where = {node: (number, index) for number, row in enumerate(mesh.rows) for index, node in enumerate(row)}
-    downwards, upwards = range(1, len(mesh.rows)), range(len(mesh.rows) - 2, -1, -1)
     for row, offset in zip(mesh.rows, offsets, strict=True):
         middle = offset[-1] / 2 if offset else 0.0
         for node, at in zip(row, offset, strict=True):
             xs[node] = at - middle
+    blocks = _blocks(mesh)
+    downwards, upwards = range(1, len(mesh.rows)), range(len(mesh.rows) - 2, -1, -1)
+    # At first everything draws together; then only what belongs to one place alone follows it.
+    early = ((mesh.road_ups, downwards), (mesh.road_downs, upwards))
+    late = (
+        (_owned(mesh, mesh.road_ups, mesh.road_downs), downwards),
+        (_owned(mesh, mesh.road_downs, mesh.road_ups), upwards),
+    )
     count = rounds(len(xs))
     for turn in range(count):
-        # At first everything draws together; then only what belongs to one place alone follows it.
-        is_early = turn < count // 2
-        for links, numbers in (
-            (mesh.road_ups if is_early else _owned(mesh, mesh.road_ups, mesh.road_downs), downwards),
-            (mesh.road_downs if is_early else _owned(mesh, mesh.road_downs, mesh.road_ups), upwards),
-        ):
+        for links, numbers in early if turn < count // 2 else late:
             for number in numbers:
                 _settle(mesh, xs, mesh.rows[number], offsets[number], links)
             for block in blocks:
-                _straighten(mesh, xs, block, where)
+                _straighten(mesh, xs, block, where, offsets)
     return xs
 
 
@@ -134,17 +135,25 @@ def _blocks(mesh: Mesh) -> list[list[int]]:
     return found
 
 
-def _straighten(mesh: Mesh, xs: list[float], block: Sequence[int], where: dict[int, tuple[int, int]]) -> None:
+def _straighten(
+    mesh: Mesh,
+    xs: list[float],
+    block: Sequence[int],
+    where: Mapping[int, tuple[int, int]],
+    offsets: Sequence[Sequence[float]],
+) -> None:
     """Put a block on one line, or on as few as the room beside it allows."""
     start = 0
     while start < len(block):
         low, high = float("-inf"), float("inf")
         end = start
         while end < len(block):
-            left, right = _room(mesh, xs, block[end], where)
-            if max(low, left) > min(high, right):
+            number, index = where[block[end]]
+            left, right = _room(xs, mesh.rows[number], offsets[number], index)
+            left, right = max(low, left), min(high, right)
+            if left > right:
                 break
-            low, high = max(low, left), min(high, right)
+            low, high = left, right
             end += 1
         end = max(end, start + 1)
         run = block[start:end]
@@ -174,14 +183,17 @@ def _line(mesh: Mesh, xs: Sequence[float], run: Sequence[int], low: float, high:
 
 
 def _room(
-    mesh: Mesh, xs: Sequence[float], node: int, where: dict[int, tuple[int, int]]
+    xs: Sequence[float], row: Sequence[int], offsets: Sequence[float], index: int
 ) -> tuple[float, float]:
-    number, index = where[node]
-    row = mesh.rows[number]
-    left = xs[row[index - 1]] + gap(mesh, row[index - 1], node) if index else float("-inf")
-    right = xs[row[index + 1]] - gap(mesh, node, row[index + 1]) if index + 1 < len(row) else float("inf")
+    """Say between which places a node may stand, its neighbours staying where they are."""
+    here, at = xs[row[index]], offsets[index]
+    left, right = float("-inf"), float("inf")
     # What touches its neighbour has its own place for room, whatever rounding says.
-    return min(left, xs[node]), max(right, xs[node])
+    if index:
+        left = min(xs[row[index - 1]] + at - offsets[index - 1], here)
+    if index + 1 < len(row):
+        right = max(xs[row[index + 1]] - offsets[index + 1] + at, here)
+    return left, right
 
 
 def _median(values: Iterable[float]) -> float:

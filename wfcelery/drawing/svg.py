@@ -39,7 +39,7 @@ _LABEL_PAD: Final = 6.0
 _HEAD: Final = 7.0
 _DASH: Final = 9.0
 _CORNER: Final = 8.0
-_FITS: Final = 900.0
+_FITS: Final = 480.0
 """Up to this width a picture may be shrunk to the page; a wider one is scrolled, or nobody could read it."""
 
 
@@ -52,9 +52,9 @@ def svg(
     taken: Collection[tuple[str, str]] = (),
     standalone: bool = False,
 ) -> str:
-    """Draw the flow; `statuses` (of `STATUSES`) colour the steps of a run, `tallies` count items of a foreach.
+    """Draw the flow; `statuses` (of `STATUSES`) colour the steps of a run, `tallies` count a foreach's items.
 
-    `href` gives the address that a step links to. `taken` are the edges that a run went, as (step, edge id).
+    `href` gives the address that a step links to. `taken` are the edges that a run went: (step, edge id).
     `standalone` makes a file of its own, with its colours in it; else the page brings `graph.css`.
     """
     for name, status in statuses.items():

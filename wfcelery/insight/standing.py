@@ -35,6 +35,15 @@ class Standing:
     kinds: dict[str, str] = field(default_factory=dict)
     tallies: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def drawn(self) -> dict[str, str]:
+        """Give the statuses for a picture: a pending step may wait for somebody, or for its items."""
+        told = {"gate": "waiting", "running": "running"}
+        return {
+            name: told.get(self.kinds[name], status) if status == "pending" else status
+            for name, status in self.statuses.items()
+        }
+
 
 def standing(flow: Flow, run: Mapping[str, Json]) -> Standing:
     """Say how the steps of `run` stand; those that have no row are left out."""
