@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from wfcelery.core.values import Json
-from wfcelery.core.words import plain
+from wfcelery.core.words import plain, visible
 from wfcelery.insight.reasons import about
 from wfcelery.rights import Permission
 from wfcelery.web import identity
@@ -78,5 +78,11 @@ def _clock(moment: str | None) -> str:
     return "" if not moment else f"{moment[:19].replace('T', ' ')} UTC"
 
 
-_pages.filters.update(pretty=_pretty, ago=_ago, clock=_clock, plain=lambda value: plain(str(value)))
+_pages.filters.update(
+    pretty=_pretty,
+    ago=_ago,
+    clock=_clock,
+    plain=lambda value: plain(str(value)),
+    visible=lambda value: visible(str(value)),
+)
 _pages.globals["about"] = cast("Any", about)
