@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.routing import Mount, Route
+from starlette.routing import Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from wfcelery.errors import NotFound, Refused, WfceleryError
 from wfcelery.web.desk import Desk, make_desk
 from wfcelery.web.doors import all_doors
-from wfcelery.web.failures import as_page, as_problem
+from wfcelery.web.failures import NoSuchMethod, as_page, as_problem
 from wfcelery.web.guard import Guard
 from wfcelery.web.headers import Headers, KnownHost
 
@@ -64,9 +64,27 @@ def _unknown(request: Request, error: Exception) -> Response:
     """Answer for what is not there, and for methods that are not."""
     request.state.desk = request.app.state.desk
     status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == HTTPStatus.NOT_FOUND:
-        failure: WfceleryError = NotFound("page", request.url.path)
+    headers: dict[str, str] = {}
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        failure: WfceleryError = NoSuchMethod(request.method)
+        headers["Allow"] = ", ".join(_methods(request))
+    elif status == HTTPStatus.NOT_FOUND:
+        failure = NotFound("page", request.url.path)
     else:
         failure = Refused(f"{request.method} is not possible here")
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    return (as_problem if path.startswith(API) else as_page)(request, failure, status)
+    if path.startswith(API):
+        return as_problem(request, failure, status, headers)
+    page = as_page(request, failure, status)
+    page.headers.update(headers)
+    return page
+
+
+def _methods(request: Request) -> list[str]:
+    """Name the methods that doors of this path have; the first of them alone is what the router tells."""
+    return sorted(
+        method
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
+        for method in route.methods or ()
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from starlette.responses import JSONResponse, RedirectResponse
+from starlette.responses import RedirectResponse, Response
 
 from wfcelery.core.values import Json
 from wfcelery.errors import (
@@ -14,7 +16,6 @@ from wfcelery.errors import (
     InvalidInput,
     InvalidSettings,
     NotConfirmed,
-    NotFound,
     NotReachable,
     Refused,
     WfceleryError,
@@ -23,9 +24,24 @@ from wfcelery.executor.definitions import fault_json
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
 PROBLEM: Final = "application/problem+json"
+PROBLEMS: Final = "/problems/"
+"""Before a code it names a kind of problem. It is a name that stays, and leads to no page."""
+
+OF_CODES: Final[Mapping[str, HTTPStatus]] = {
+    "forbidden": HTTPStatus.FORBIDDEN,
+    "not-found": HTTPStatus.NOT_FOUND,
+    "invalid-input": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "bad-expression": HTTPStatus.UNPROCESSABLE_ENTITY,
+    "bad-link": HTTPStatus.NOT_FOUND,
+    "bad-token": HTTPStatus.NOT_FOUND,
+    "internal": HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+RETRY_AFTER_S: Final[Mapping[HTTPStatus, int]] = {
+    HTTPStatus.TOO_MANY_REQUESTS: 60,
+    HTTPStatus.SERVICE_UNAVAILABLE: 2,
+}
 
 
 class NotSignedIn(WfceleryError):
@@ -46,6 +62,43 @@ class TooMany(WfceleryError):
         return "too many attempts; wait a minute"
 
 
+class TooLarge(WfceleryError):
+    """More was sent than is read."""
+
+    code = "body-too-large"
+
+    def __init__(self, most: int) -> None:
+        super().__init__(most)
+
+    def __str__(self) -> str:
+        return f"the body is larger than {self.args[0]:,} bytes; send less"
+
+
+class WrongContent(WfceleryError):
+    """The body is of a kind that is not read here."""
+
+    code = "wrong-content"
+
+    def __init__(self, wanted: str, found: str) -> None:
+        super().__init__(wanted, found)
+
+    def __str__(self) -> str:
+        wanted, found = self.args
+        return f"the body must be {wanted}, not {found or 'of no kind at all'}; say so in Content-Type"
+
+
+class NoSuchMethod(WfceleryError):
+    """The path is there, and this cannot be done to it."""
+
+    code = "no-such-method"
+
+    def __init__(self, method: str) -> None:
+        super().__init__(method)
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} is not possible here"
+
+
 def status_of(error: WfceleryError) -> HTTPStatus:
     """Say which status an error has."""
     match error:
@@ -53,39 +106,54 @@ def status_of(error: WfceleryError) -> HTTPStatus:
             return HTTPStatus.UNAUTHORIZED
         case TooMany():
             return HTTPStatus.TOO_MANY_REQUESTS
-        case Refused() if error.code == "forbidden":
-            return HTTPStatus.FORBIDDEN
-        case Refused():
-            return HTTPStatus.CONFLICT
-        case NotFound():
-            return HTTPStatus.NOT_FOUND
-        case InvalidInput() | InvalidFlow():
+        case TooLarge():
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        case WrongContent():
+            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+        case NoSuchMethod():
+            return HTTPStatus.METHOD_NOT_ALLOWED
+        case InvalidFlow():
             return HTTPStatus.UNPROCESSABLE_ENTITY
         case NotReachable() | NotConfirmed() | InvalidSettings():
             return HTTPStatus.SERVICE_UNAVAILABLE
-        case _ if error.code in ("bad-link", "bad-token"):
-            return HTTPStatus.NOT_FOUND
+        case _ if error.code in OF_CODES:
+            return OF_CODES[error.code]
+        case Refused():
+            return HTTPStatus.CONFLICT
         case _:
             return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def as_problem(request: Request, error: WfceleryError, status: int | None = None) -> Response:
+def as_problem(
+    request: Request,
+    error: WfceleryError,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
     """Write an error as problem details."""
     status = HTTPStatus(status or status_of(error))
     problem: dict[str, Json] = {
-        "type": f"https://wfcelery.invalid/problems/{error.code}",
+        "type": f"{PROBLEMS}{error.code}",
         "title": status.phrase,
         "status": status.value,
         "detail": str(error),
         "code": error.code,
         "instance": request.url.path,
     }
-    if isinstance(error, InvalidFlow):
-        problem["faults"] = [fault_json(fault) for fault in error.faults]
-    if isinstance(error, InvalidInput):
-        problem["path"] = error.path
-    headers = {"WWW-Authenticate": "Bearer"} if status is HTTPStatus.UNAUTHORIZED else {}
-    return JSONResponse(problem, status.value, headers=headers, media_type=PROBLEM)
+    match error:
+        case InvalidFlow():
+            problem["faults"] = [fault_json(fault) for fault in error.faults]
+        case InvalidInput():
+            problem["path"] = error.path
+        case NotConfirmed():
+            problem["ids"] = list(error.ids)
+    more = dict(headers or {})
+    if status is HTTPStatus.UNAUTHORIZED:
+        more["WWW-Authenticate"] = "Bearer"
+    if status in RETRY_AFTER_S:
+        more["Retry-After"] = str(RETRY_AFTER_S[status])
+    # In ASCII: a name that is quoted in it may hold what cannot be written in UTF-8.
+    return Response(json.dumps(problem), status.value, headers=more, media_type=PROBLEM)
 
 
 def as_page(request: Request, error: WfceleryError, status: int | None = None) -> Response:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
 import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -14,10 +13,10 @@ from starlette.datastructures import ImmutableMultiDict
 from wfcelery.core.limits import MIB
 from wfcelery.core.values import Json
 from wfcelery.errors import InvalidInput, Refused, WfceleryError
-from wfcelery.web import identity
+from wfcelery.web import identity, json_body
 from wfcelery.web.desk import Desk
 from wfcelery.web.doors import Door
-from wfcelery.web.failures import NotSignedIn, as_page, as_problem
+from wfcelery.web.failures import NotSignedIn, TooLarge, WrongContent, as_page, as_problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -90,12 +89,12 @@ class Guard:
 
     async def _read_body(self, request: Request) -> None:
         body = await _bounded(request)
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if self._door.is_api:
-            request.state.body = _json(body, kind)
+            request.state.body = json_body.read(body, request.headers)
             return
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != FORM and body:
-            raise InvalidInput("content-type", f"must be {FORM}, not {kind or 'missing'}")
+            raise WrongContent(FORM, kind)
         try:
             pairs = parse_qsl(
                 body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"
@@ -142,26 +141,9 @@ async def _bounded(request: Request) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > LARGEST_BODY:
-            raise InvalidInput("body", f"is larger than {LARGEST_BODY:,} bytes")
+            raise TooLarge(LARGEST_BODY)
         parts.append(part)
     return b"".join(parts)
-
-
-def _json(body: bytes, kind: str) -> Json:
-    if not body:
-        return None
-    if kind != "application/json":
-        raise InvalidInput("content-type", f"must be application/json, not {kind or 'missing'}")
-    try:
-        value: Any = json.loads(body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput("body", f"is not JSON: {error}") from None
-    return cast("Json", value)
-
-
-def _no_constant(name: str) -> Json:
-    message = f"{name} is not JSON"
-    raise ValueError(message)
 
 
 def _keeps_session(response: Response) -> bool:
