@@ -63,7 +63,8 @@ def check_file(file: FlowFile, tools: ToolCatalogue, settings: Settings) -> Flow
             return None
         from wfcelery.store import definitions
 
-        with reading(settings) as conn:
+        # Tells no more than whether there is a flow of that name.
+        with reading(settings, None) as conn:
             row = definitions.find(conn, name, version)
         return None if row is None else (row.id, row.depth)
 

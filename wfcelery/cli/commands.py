@@ -10,38 +10,44 @@ import click
 
 from wfcelery.cli.options import debug_option, write_examples
 
-COMMANDS: Final = {
-    "run": ("wfcelery.cli.run", "Run a flow to its end, here and now."),
-    "up": ("wfcelery.cli.up", "Run a whole system here: broker, executor, worker and beat."),
-    "validate": ("wfcelery.cli.validate", "Check flows and list every fault."),
-    "graph": ("wfcelery.cli.graph", "Draw a flow, or a run with the status of its steps."),
-    "define": ("wfcelery.cli.definitions", "Keep flows in the database under their names."),
-    "definitions": ("wfcelery.cli.definitions", "List the flows that are kept."),
-    "start": ("wfcelery.cli.start", "Start a run in the running system."),
-    "ps": ("wfcelery.cli.runs", "List runs, the newest first."),
-    "show": ("wfcelery.cli.runs", "Show a run and its steps."),
-    "watch": ("wfcelery.cli.watch", "Watch a run until it ends."),
-    "explain": ("wfcelery.cli.explain", "Say why a run is not moving."),
-    "events": ("wfcelery.cli.events", "Show what happened in a run."),
-    "approve": ("wfcelery.cli.decisions", "Approve a gate."),
-    "deny": ("wfcelery.cli.decisions", "Deny a gate."),
-    "signal": ("wfcelery.cli.signals", "Tell a run something that it waits for."),
-    "cancel": ("wfcelery.cli.control", "Stop runs for good."),
-    "pause": ("wfcelery.cli.control", "Let nothing new start in runs."),
-    "resume": ("wfcelery.cli.control", "Let paused runs go on."),
-    "retry": ("wfcelery.cli.control", "Reopen failed runs from where they failed."),
-    "check": ("wfcelery.cli.check", "Prove that the history of every run gives its rows."),
-    "doctor": ("wfcelery.cli.doctor", "Look whether the system is well, and say what to do."),
-    "health": ("wfcelery.cli.health", "Say whether a process makes progress, for health checks."),
-    "dead-letters": ("wfcelery.cli.letters", "List messages that could not be handled."),
-    "keys": ("wfcelery.cli.keys", "Print the key that workers are given."),
-    "executor": ("wfcelery.cli.processes", "Be the executor: the one process that writes."),
-    "worker": ("wfcelery.cli.processes", "Run steps."),
+# Why a command needs no permission: it works on this machine only, by what its user can do here anyway.
+LOCAL: Final = "local"
+# By name: the module, its line in the list, and the permission that it needs, or why it needs none. What
+# reads is refused where the tables are opened, `run` before it begins, what writes by the executor.
+COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "run": ("wfcelery.cli.run", "Run a flow to its end, here and now.", "start"),
+    "up": ("wfcelery.cli.up", "Run a whole system here: broker, executor, worker and beat.", LOCAL),
+    "validate": ("wfcelery.cli.validate", "Check flows and list every fault.", LOCAL),
+    "graph": ("wfcelery.cli.graph", "Draw a flow, or a run with the status of its steps.", "read"),
+    "define": ("wfcelery.cli.definitions", "Keep flows in the database under their names.", "define"),
+    "definitions": ("wfcelery.cli.definitions", "List the flows that are kept.", "read"),
+    "start": ("wfcelery.cli.start", "Start a run in the running system.", "start"),
+    "ps": ("wfcelery.cli.runs", "List runs, the newest first.", "read"),
+    "show": ("wfcelery.cli.runs", "Show a run and its steps.", "read"),
+    "watch": ("wfcelery.cli.watch", "Watch a run until it ends.", "read"),
+    "explain": ("wfcelery.cli.explain", "Say why a run is not moving.", "read"),
+    "events": ("wfcelery.cli.events", "Show what happened in a run.", "read"),
+    "approve": ("wfcelery.cli.decisions", "Approve a gate.", "decide"),
+    "deny": ("wfcelery.cli.decisions", "Deny a gate.", "decide"),
+    "signal": ("wfcelery.cli.signals", "Tell a run something that it waits for.", "signal"),
+    "cancel": ("wfcelery.cli.control", "Stop runs for good.", "cancel"),
+    "pause": ("wfcelery.cli.control", "Let nothing new start in runs.", "cancel"),
+    "resume": ("wfcelery.cli.control", "Let paused runs go on.", "cancel"),
+    "retry": ("wfcelery.cli.control", "Reopen failed runs from where they failed.", "retry"),
+    "check": ("wfcelery.cli.check", "Prove that the history of every run gives its rows.", "read"),
+    "doctor": ("wfcelery.cli.doctor", "Look whether the system is well, and say what to do.", "read"),
+    "health": ("wfcelery.cli.health", "Say whether a process makes progress, for health checks.", LOCAL),
+    "dead-letters": ("wfcelery.cli.letters", "List messages that could not be handled.", "read"),
+    "keys": ("wfcelery.cli.keys", "Print the key that workers are given.", LOCAL),
+    "policy": ("wfcelery.cli.policy", "Say who may do what, and make tokens.", LOCAL),
+    "executor": ("wfcelery.cli.processes", "Be the executor: the one process that writes.", LOCAL),
+    "worker": ("wfcelery.cli.processes", "Run steps.", LOCAL),
     "notifier": (
         "wfcelery.cli.processes",
         "Tell people: of gates, with a link for who may decide, and of how runs end.",
+        LOCAL,
     ),
-    "beat": ("wfcelery.cli.processes", "Wake the executor every second."),
+    "beat": ("wfcelery.cli.processes", "Wake the executor every second.", LOCAL),
 }
 EXAMPLES: Final = (
     "wfcelery run flows/hello.yaml -i name=Ann",
@@ -74,7 +80,7 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - same
         """List the commands without loading any."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line, _) in COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

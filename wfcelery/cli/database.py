@@ -1,17 +1,24 @@
-"""Reading the database: nothing is created, nothing is changed, and tables that are not known are refused."""
+"""Reading the database: nothing is created, nothing is changed, and tables that are not known are refused.
+
+Who may not read is refused here, in the one place where commands open the tables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from wfcelery.cli import allowed
 from wfcelery.errors import NotReachable
 from wfcelery.settings import Settings
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from wfcelery.rights import Resource
 
 
 class Reader(Protocol):
@@ -21,15 +28,30 @@ class Reader(Protocol):
         """Read one consistent state."""
 
 
+@dataclass(frozen=True, slots=True)
+class Right:
+    """What whoever reads must be allowed, and where that is known: to which run, or to which flow."""
+
+    permission: str = allowed.READ
+    run: str = ""
+    flow: str = ""
+
+
+READ: Final = Right()
+
+
 @contextmanager
-def reading(settings: Settings) -> Iterator[Connection]:
-    """Read one consistent state of the database that the settings name."""
-    with reading_again(settings) as database, database.reading() as conn:
+def reading(settings: Settings, right: Right | None = READ) -> Iterator[Connection]:
+    """Read one consistent state of the database that the settings name. Who may not is `Refused`.
+
+    Without a `right` nobody is asked: for what the executor asks about, and for what tells nothing.
+    """
+    with reading_again(settings, right) as database, database.reading() as conn:
         yield conn
 
 
 @contextmanager
-def reading_again(settings: Settings) -> Iterator[Reader]:
+def reading_again(settings: Settings, right: Right | None = READ) -> Iterator[Reader]:
     """Open the database that the settings name, to read it several times."""
     from wfcelery.store import migrations
     from wfcelery.store.database import open_database
@@ -43,9 +65,23 @@ def reading_again(settings: Settings) -> Iterator[Reader]:
                 reason = "it has no tables of wfcelery; `wfcelery run` makes them, --database names another"
                 raise NotReachable(f"database {path or database.name}", reason)
             migrations.require_known(conn)
+            if right is not None and allowed.is_governed(settings):
+                allowed.require(settings, right.permission, _resource(conn, right))
         yield database
     finally:
         database.close()
+
+
+def _resource(conn: Connection, right: Right) -> Resource:
+    """Say what is to be read. Of a run that is not there nothing is known: it is not said that it is not."""
+    from wfcelery.rights import Resource
+    from wfcelery.store import runs
+
+    if not right.run:
+        return Resource(flow=right.flow)
+    for run_id, flow, created_by in runs.owners(conn, [right.run]):
+        return Resource(flow=flow, run_id=run_id, created_by=created_by)
+    return Resource(run_id=right.run)
 
 
 def require(settings: Settings) -> None:

@@ -54,7 +54,8 @@ def decide(
 
 def _gates(settings: Settings, run: str) -> list[Waiting] | None:
     """List the gates of a run and of its sub-runs, and what else waits for a person; None: no such run."""
-    with reading(settings) as conn:
+    # Whether somebody may decide is the executor's to say.
+    with reading(settings, None) as conn:
         root = runs.root_of(conn, run)
         if root is None:
             return None

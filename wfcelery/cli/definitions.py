@@ -92,13 +92,13 @@ def definitions(*, name: str | None, database: str | None, output: str) -> None:
 
     The newest version of each; with NAME, every version of that flow, the newest first.
     """
-    from wfcelery.cli.database import reading
+    from wfcelery.cli.database import Right, reading
     from wfcelery.errors import NotFound
     from wfcelery.store import definitions as stored
     from wfcelery.store import views
     from wfcelery.store.times import iso
 
-    with reading(settings_of(database=database)) as conn:
+    with reading(settings_of(database=database), Right(flow=name or "")) as conn:
         if name is None:
             found = views.definitions(conn)
         else:

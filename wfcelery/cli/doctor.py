@@ -35,6 +35,7 @@ def doctor(*, tools: str | None, database: str | None, output: str) -> int:
     Broker, database, keys, executor, beat, workers and their queues, clocks, tools, dead letters. Changes
     nothing. Exit code 1 if anything is broken; warnings do not count.
     """
+    from wfcelery.cli import allowed
     from wfcelery.cli.database import reading
     from wfcelery.cli.output import plain, print_json
     from wfcelery.cli.symbols import sign, signs_for, wants_colour
@@ -43,6 +44,7 @@ def doctor(*, tools: str | None, database: str | None, output: str) -> int:
 
     settings = settings_of(database=database, tools=tools)
     see_modules_here()
+    allowed.require(settings, allowed.READ)
     kinds = {Level.OK: "done", Level.WARN: "gate", Level.FAIL: "failed"}
     found = []
     for each in examine(settings, lambda: reading(settings)):

@@ -49,13 +49,13 @@ def events(
     """
     from itertools import islice
 
-    from wfcelery.cli.database import reading_again
+    from wfcelery.cli.database import Right, reading_again
     from wfcelery.cli.interrupt import Interrupt
     from wfcelery.cli.output import print_json, print_table
     from wfcelery.errors import NotFound
     from wfcelery.store import views
 
-    with reading_again(settings_of(database=database)) as reader:
+    with reading_again(settings_of(database=database), Right(run=run)) as reader:
         with reader.reading() as conn:
             if not views.events(conn, run, limit=1):
                 raise NotFound("run", run, "`wfcelery ps` lists the runs")

@@ -33,7 +33,7 @@ def explain(*, run: str, database: str | None, output: str) -> None:
 
     One sentence for each thing that it waits for: a person, a signal, a retry, a worker, a queue, the clock.
     """
-    from wfcelery.cli.database import reading
+    from wfcelery.cli.database import Right, reading
     from wfcelery.cli.output import plain, print_json
     from wfcelery.core.limits import DEFAULT
     from wfcelery.errors import NotFound
@@ -43,7 +43,7 @@ def explain(*, run: str, database: str | None, output: str) -> None:
 
     settings = settings_of(database=database)
     definitions = Definitions(None, DEFAULT)
-    with reading(settings) as conn:
+    with reading(settings, Right(run=run)) as conn:
 
         def flow_of(definition_id: str) -> Flow:
             return definitions.get(conn, definition_id).flow

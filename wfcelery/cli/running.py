@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from wfcelery.cli import files
+from wfcelery.cli import allowed, files
 from wfcelery.cli.checking import check_file
-from wfcelery.cli.database import is_there, reading
+from wfcelery.cli.database import Right, is_there, reading
 from wfcelery.cli.failures import FAILED, SUCCESS, WAITS
 from wfcelery.cli.output import print_json
 from wfcelery.cli.prompt import Prompt
@@ -23,6 +23,7 @@ from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
 from wfcelery.embedded.process import own_process
 from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.messages import Define, Start
+from wfcelery.rights import Resource
 from wfcelery.store import definitions, runs, views
 from wfcelery.tools import Registry
 from wfcelery.tools.catalogue import Catalogue
@@ -60,6 +61,7 @@ class Running:
                 return self._tell(ended, sys.stdout)
         tools = Registry.load(request.settings.tools)
         file = self._file(Catalogue(tools))
+        self._require_right(file)
         session = Session(
             self.run_id,
             by=self._by,
@@ -151,8 +153,14 @@ class Running:
             raise NotFound("definition", request.flow, hint)
         return None
 
+    def _require_right(self, file: FlowFile | None) -> None:
+        """Refuse who may not start this flow; whether a run may go on was asked when it was looked for."""
+        if self.request.flow is not None:
+            flow = self.request.flow.partition("@")[0] if file is None else file.own_name
+            allowed.require(self.request.settings, allowed.START, Resource(flow=flow))
+
     def _ended(self, run_id: str) -> dict[str, Json] | None:
-        with reading(self.request.settings) as conn:
+        with reading(self.request.settings, Right(allowed.START, run=run_id)) as conn:
             run = views.run(conn, run_id)
         if run is None:
             raise NotFound("run", run_id, "`wfcelery ps` lists the runs")

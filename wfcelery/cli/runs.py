@@ -56,13 +56,13 @@ def ps(
     output: str,
 ) -> None:
     """List runs, the newest first."""
-    from wfcelery.cli.database import reading
+    from wfcelery.cli.database import Right, reading
     from wfcelery.cli.moments import parse_since
     from wfcelery.cli.output import brief, print_json, print_table, short_time
     from wfcelery.store import views
 
     earliest = None if since is None else parse_since(since, time.time(), "--since")
-    with reading(settings_of(database=database)) as conn:
+    with reading(settings_of(database=database), Right(flow=flow or "")) as conn:
         found = views.runs(
             conn,
             status=statuses,
@@ -111,13 +111,13 @@ def show(*, run: str, everything: bool, database: str | None, output: str) -> No
 
     With -o ids: the ids of its steps.
     """
-    from wfcelery.cli.database import reading
+    from wfcelery.cli.database import Right, reading
     from wfcelery.cli.output import print_json
     from wfcelery.cli.run_page import print_run
     from wfcelery.errors import NotFound
     from wfcelery.store import views
 
-    with reading(settings_of(database=database)) as conn:
+    with reading(settings_of(database=database), Right(run=run)) as conn:
         found = views.run(conn, run)
     if found is None:
         raise NotFound("run", run, "`wfcelery ps` lists the runs")

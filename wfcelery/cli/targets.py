@@ -36,7 +36,8 @@ def run_with_key(settings: Settings, flow: str | None, key: str | None) -> str:
 
     if not flow or not key:
         raise click.UsageError("--flow and --key belong together: they name the live run with that key")
-    with reading(settings) as conn:
+    # What is then done to the run is the executor's to allow.
+    with reading(settings, None) as conn:
         found = views.runs(conn, status=("running", "paused"), name=flow, key=key, limit=2)
     if not found:
         raise NotFound("live run", f"of {flow} with key {key}", f"`wfcelery ps --flow {flow}` lists its runs")

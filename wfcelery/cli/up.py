@@ -160,7 +160,7 @@ def _has_tables(settings: Settings) -> bool:
     from wfcelery.errors import WfceleryError
 
     try:
-        with reading(settings):
+        with reading(settings, None):
             return True
     except WfceleryError:
         return False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
-from wfcelery.cli.database import reading, reading_again
+from wfcelery.cli.database import Right, reading, reading_again
 from wfcelery.cli.failures import FAILED, NOT_CONFIRMED, SUCCESS, WAITS
 from wfcelery.cli.output import plain, print_json
 from wfcelery.cli.progress import Progress, span
@@ -48,13 +48,13 @@ class Watching:
 
     def is_there(self) -> bool:
         """Tell whether there is such a run now."""
-        with reading(self._settings) as conn:
+        with reading(self._settings, Right(run=self.run_id)) as conn:
             return runs.standing(conn, self.run_id) is not None
 
     def until_end(self, timeout_s: float | None, interrupt: Interrupt) -> dict[str, Json]:
         """Show what happens until the run has ended or the time is over; give the run as it stands then."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with reading_again(self._settings) as reader:
+        with reading_again(self._settings, Right(run=self.run_id)) as reader:
             self._reader = reader
             watched, pause = Watched(self.run_id), SOONEST_S
             try:
