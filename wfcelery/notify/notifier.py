@@ -13,6 +13,7 @@ from wfcelery.core.limits import DEFAULT
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.messages import NoticeTried
 from wfcelery.notify import facts as notify_facts
+from wfcelery.notify import words
 from wfcelery.notify.post import NotSent
 from wfcelery.notify.recipients import Recipient, recipients
 from wfcelery.notify.texts import Text, Ways, text_of
@@ -57,6 +58,7 @@ class Notifier:
         self._definitions = Definitions(None, DEFAULT)
         self._turn = threading.Lock()
         self._in_hand: set[str] = set()
+        self._complained: set[str] = set()
         self._reached: OrderedDict[str, tuple[str, ...]] = OrderedDict()
 
     def deliver(self, notice_id: str, now: float) -> NoticeTried | None:
@@ -95,8 +97,8 @@ class Notifier:
                 reached.append(recipient.name)
                 self._remember(notice.id, tuple(reached))
             else:
-                faults.append(NotSent(f"{recipient.name}: {fault}", final=fault.final))
-                logger.warning("notice %s (%s) did not reach %s", notice.id, notice.kind, faults[-1])
+                faults.append(NotSent(f"{words.name(recipient.name)} {fault}", final=fault.final))
+                self._complain(notice, faults[-1])
         error = "; ".join(map(str, faults))
         is_final = bool(faults) and all(fault.final for fault in faults)
         return NoticeTried(notice.id, tuple(reached), error[:LONGEST_ERROR], is_final)
@@ -104,7 +106,7 @@ class Notifier:
     def _reach(self, recipient: Recipient, text: Text) -> NotSent | None:
         """Try every address: whoever has it at one of them is reached."""
         if not recipient.addresses:
-            return NotSent(f"has no address; {recipient.lacks}", final=True)
+            return NotSent(f"has no address: {recipient.lacks}", final=True)
         faults = []
         for address in recipient.addresses:
             try:
@@ -113,8 +115,8 @@ class Notifier:
                 faults.append(fault)
         if len(faults) < len(recipient.addresses):
             return None
-        words = ", ".join(dict.fromkeys(map(str, faults)))
-        return NotSent(words, final=all(fault.final for fault in faults))
+        said = ", ".join(dict.fromkeys(map(str, faults)))
+        return NotSent(f"was not reached: {said}", final=all(fault.final for fault in faults))
 
     def _ways(self, facts: Facts, decider: str | None, now: float) -> Ways:
         if self._base_url is None:
@@ -126,6 +128,15 @@ class Notifier:
             return Ways(console=console)
         link = Link(facts.run.id, facts.attempt.name, facts.attempt.attempt, decider, until)
         return Ways(link_url(self._base_url, write_link(self._ring, link)), until, console)
+
+    def _complain(self, notice: Notice, fault: NotSent) -> None:
+        """Write a fault into the log; one that stays until somebody mends it, once."""
+        said = str(fault)
+        if said in self._complained:
+            return
+        if fault.final and len(self._complained) < REMEMBERED:
+            self._complained.add(said)
+        logger.warning("notice %s (%s): %s", notice.id, notice.kind, said)
 
     def _remember(self, notice_id: str, reached: tuple[str, ...]) -> None:
         with self._turn:

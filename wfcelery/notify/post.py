@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import logging
 import re
+import warnings
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.errors import WfceleryError
@@ -20,7 +22,7 @@ TIMEOUT_S: Final = 20.0
 # These write addresses, and what is sent to them, into the log.
 _TALKATIVE: Final = ("apprise", "urllib3", "requests", "slixmpp")
 _STATUS: Final = re.compile(r"error=(\d{3})\b")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}://")
 
 
 class NoApprise(WfceleryError):
@@ -53,12 +55,7 @@ class Post:
     """Sends texts to addresses, one at a time and in bounded time. Threads may share it."""
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
-        _silence()
-        try:
-            import apprise  # noqa: PLC0415 - an extra, and slow to load
-        except ModuleNotFoundError:
-            raise NoApprise from None
-        self._apprise = apprise
+        self._apprise = apprise = _loaded()
         self._timeout_s = timeout_s
         self._asset = apprise.AppriseAsset(
             storage_mode="memory",
@@ -102,8 +99,8 @@ def is_installed() -> bool:
 
 def scheme_of(address: str) -> str:
     """Say of an address what may be said."""
-    scheme = address.partition("://")[0]
-    return f"{scheme}://" if _SCHEME.fullmatch(scheme) else "an address"
+    found = _SCHEME.match(address)
+    return "an address" if found is None else found[0]
 
 
 def _reason(told: apprise.AppriseResult) -> str:
@@ -114,6 +111,19 @@ def _reason(told: apprise.AppriseResult) -> str:
     if told.timeout_count:
         return "the service did not answer in time"
     return "the service was not reached, or did not take it"
+
+
+def _loaded() -> ModuleType:
+    """Load apprise and all its services now: they are many, and some complain of old Python modules."""
+    _silence()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import apprise  # noqa: PLC0415 - an extra, and slow to load
+        except ModuleNotFoundError:
+            raise NoApprise from None
+        apprise.Apprise().add("json://localhost")
+    return apprise
 
 
 def _silence() -> None:

@@ -10,6 +10,7 @@ from wfcelery.core.decide import gates
 from wfcelery.core.messages import Decide, Kind, Principal
 from wfcelery.core.values import Json
 from wfcelery.notify.facts import ASKING, Facts
+from wfcelery.notify.post import scheme_of
 from wfcelery.rights import Authority, Permission, Resource
 from wfcelery.store.notices import Notice
 
@@ -36,7 +37,7 @@ def recipients(authority: Authority, notice: Notice, facts: Facts) -> tuple[Reci
     """Name everybody whom a notice means: a person, the people of a group, each place of a channel."""
     meant = notice.recipient
     if ADDRESS in meant:
-        return (Recipient(f"{meant.partition(ADDRESS)[0]}{ADDRESS}...", (meant,)),)
+        return (Recipient(f"{scheme_of(meant)}...", (meant,)),)
     if meant.startswith(CHANNEL):
         return tuple(_places(authority, meant))
     if meant.startswith(GROUP):

@@ -44,7 +44,7 @@ def remark(text: str) -> str:
 def harmless(text: str) -> str:
     """Make visible what is not, and let nothing be a line of its own, a call to people or a masked link."""
     visible = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-    visible = _MARK.sub(_QUOTE, _CALL.sub(_FULL_WIDTH_AT, visible))
+    visible = _CALL.sub(_FULL_WIDTH_AT, _MARK.sub(_QUOTE, visible))
     return visible.replace("](", "] (")
 
 
