@@ -289,25 +289,27 @@ def test_a_gate_opens_for_a_person_and_approval_lets_the_run_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gate", "by", "reason"),
+    ("gate", "by", "reason", "code"),
     [
         (
             {},
             STARTER,
             f"starter started this run and may not decide its gate g ({ALLOW})",
+            "forbidden",
         ),
-        ({}, Principal("bot", Kind.AGENT), "bot is an agent; only a person may decide a gate"),
+        ({}, Principal("bot", Kind.AGENT), "bot is an agent; only a person may decide a gate", "forbidden"),
         (
             {"approvers": ["bob", "group:ops"]},
             ANN,
             "ann is not an approver of g; it waits for bob, group:ops",
+            "forbidden",
         ),
-        ({"require_comment": True}, ANN, "g asks for a comment; give one"),
+        ({"require_comment": True}, ANN, "g asks for a comment; give one", "invalid-input"),
     ],
 )
-def test_who_may_not_decide_is_told_why(gate: Document, by: Principal, reason: str) -> None:
+def test_who_may_not_decide_is_told_why(gate: Document, by: Principal, reason: str, code: str) -> None:
     run = Table({"g": {"approval": gate, "next": "b"}, "b": {**TOOL, "done": True}})
-    assert run.decide("g", by) == Answer(ok=False, reason=reason)
+    assert run.decide("g", by) == Answer(ok=False, reason=reason, code=code)
     assert run.last.events == ()
     assert run.state == {"g": "pending approval"}
 
@@ -376,7 +378,7 @@ def test_escalation_adds_approvers_keeps_votes_and_restarts_the_clock_once() -> 
     }
     run = Table({"g": {"approval": gate, "done": True}})
     run.decide("g")
-    refused = Answer(ok=False, reason="eve is not an approver of g; it waits for ann, bob")
+    refused = Answer(ok=False, reason="eve is not an approver of g; it waits for ann, bob", code="forbidden")
     assert run.decide("g", EVE) == refused
     run.due("g")
     assert run.run.attempts["g", -1].due_at == run.now + 60

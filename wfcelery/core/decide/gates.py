@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from wfcelery.core import gate_clock
 from wfcelery.core.decide import endings, notices
 from wfcelery.core.decide.attempts import finish
@@ -14,38 +16,61 @@ from wfcelery.core.state import Attempt, Error, Run, StepStatus, Vote
 from wfcelery.core.values import Json
 
 _TIMEOUT = "timeout"
+_FORBIDDEN = "forbidden"
+_INCOMPLETE = "invalid-input"
+_CONFLICT = "refused"
 _ALLOW = "`allow_self: true` in the gate would allow it"
 
 
-def objection(flow: Flow, gate: Gate, run: Run, attempt: Attempt, request: Decide) -> str | None:
+class Objection(NamedTuple):
+    """Why somebody may not decide a gate; `code` as in `Answer`."""
+
+    reason: str
+    code: str
+
+
+def objection(flow: Flow, gate: Gate, run: Run, attempt: Attempt, request: Decide) -> Objection | None:
     """Say why this request may not decide this gate, or None if it may."""
-    by = request.by
-    if by.kind is not Kind.PERSON:
-        return f"{by.id} is an {by.kind.value}; only a person may decide a gate"
-    # Escalation adds approvers: where anybody may decide, it must not narrow that to those it adds.
-    added = gate.escalate_to if attempt.escalated and gate.approvers else ()
-    allowed = gate.approvers + added
-    if allowed and not _is_among(by, allowed):
-        return f"{by.id} is not an approver of {attempt.name}; it waits for {', '.join(allowed)}"
-    part = _own_part(flow, run, by.id)
-    if part and not gate.allow_self and not by.at_terminal:
-        return f"{by.id} {part} and may not decide its gate {attempt.name} ({_ALLOW})"
+    objected = objection_to(flow, gate, run, attempt, request.by)
+    if objected is not None:
+        return objected
     if gate.require_comment and not request.comment.strip():
-        return f"{attempt.name} asks for a comment; give one"
+        return Objection(f"{attempt.name} asks for a comment; give one", _INCOMPLETE)
     if gate.form is not None and request.approve:
         wrong = problems(gate.form, request.form)
         if wrong:
-            return f"the form of {attempt.name} is not filled in: {wrong[0]}"
-    if any(vote.voter == by.id for vote in votes_at(run, attempt)):
-        return f"{by.id} has already voted at {attempt.name}"
+            return Objection(f"the form of {attempt.name} is not filled in: {wrong[0]}", _INCOMPLETE)
     return None
+
+
+def objection_to(flow: Flow, gate: Gate, run: Run, attempt: Attempt, by: Principal) -> Objection | None:
+    """Say why somebody may not decide this gate, whatever they would say; None if they may."""
+    if by.kind is not Kind.PERSON:
+        return Objection(f"{by.id} is an {by.kind.value}; only a person may decide a gate", _FORBIDDEN)
+    allowed = approvers(gate, attempt)
+    if allowed and not _is_among(by, allowed):
+        waits = f"it waits for {', '.join(allowed)}"
+        return Objection(f"{by.id} is not an approver of {attempt.name}; {waits}", _FORBIDDEN)
+    part = _own_part(flow, run, by.id)
+    if part and not gate.allow_self and not by.at_terminal:
+        reason = f"{by.id} {part} and may not decide its gate {attempt.name} ({_ALLOW})"
+        return Objection(reason, _FORBIDDEN)
+    if any(vote.voter == by.id for vote in votes_at(run, attempt)):
+        return Objection(f"{by.id} has already voted at {attempt.name}", _CONFLICT)
+    return None
+
+
+def approvers(gate: Gate, attempt: Attempt) -> tuple[str, ...]:
+    """Name those who may decide; nobody is named where every person may."""
+    # Escalation adds approvers: where anybody may decide, it must not narrow that to those it adds.
+    return gate.approvers + (gate.escalate_to if attempt.escalated and gate.approvers else ())
 
 
 def vote(draft: Draft, gate: Gate, attempt: Attempt, request: Decide) -> Answer:
     """Count one person's word: one deny denies, a quorum approves."""
-    reason = objection(draft.flow, gate, draft.run, attempt, request)
-    if reason is not None:
-        return Answer(ok=False, reason=reason)
+    objected = objection(draft.flow, gate, draft.run, attempt, request)
+    if objected is not None:
+        return Answer(ok=False, reason=objected.reason, code=objected.code)
     cast = Vote(attempt.name, attempt.attempt, request.by.id, request.approve, request.comment, request.form)
     draft.run = draft.run._replace(votes=(*draft.run.votes, cast))
     draft.effects.append(
