@@ -8,6 +8,7 @@
     │   └── MissingValue     it reads a path that is not there
     ├── NotFound             no such run, step, definition
     ├── Refused              not allowed, already decided, in conflict with what is
+    │   └── Forbidden        who asks has not the permission
     ├── NotAllStarted        of many starts some were refused
     ├── NotReachable         the database or the broker does not answer
     ├── NotConfirmed         a request was sent, and no answer to it was seen in time
@@ -115,6 +116,15 @@ class Refused(WfceleryError):
 
     def __str__(self) -> str:
         return self.reason
+
+
+class Forbidden(Refused):
+    """Who asks has not the permission that it takes; nothing has changed."""
+
+    code = "forbidden"
+
+    def __init__(self, reason: str, code: str = "forbidden") -> None:
+        super().__init__(reason, code)
 
 
 class NotReachable(WfceleryError):

@@ -341,7 +341,9 @@ def test_a_quorum_counts_people_and_one_deny_denies(desk: Desk) -> None:
     assert stranger.reason == "eve is not an approver of ask; it waits for bob, carl, dora"
     desk.restart()
     assert desk.ask(Decide("c4", run, "ask", approve=True, by=Principal("carl"))).ok
-    assert desk.run(run)["output"] == {"approved": True, "by": ["bob", "carl"], "comment": "", "form": None}
+    output = desk.run(run)["output"]
+    votes = [{"by": who, "approved": True, "comment": "", "form": None} for who in ("bob", "carl")]
+    assert output == {"approved": True, "by": ["bob", "carl"], "comment": "", "form": None, "votes": votes}
 
 
 def test_a_gate_that_nobody_answers_is_escalated_once_and_then_denied(desk: Desk) -> None:

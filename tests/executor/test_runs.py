@@ -192,7 +192,10 @@ def test_a_gate_waits_and_the_starter_may_not_decide_it(desk: Desk) -> None:
     run = desk.start(GATED, {"x": 1})
     assert desk.run(run)["status"] == "paused"
     refused = desk.ask(Decide("c1", run, "ask", approve=True, by=ANN))
-    assert (refused.ok, refused.reason) == (False, "ann started this run and may not decide its gate ask")
+    own = (
+        "ann started this run and may not decide its gate ask (`allow_self: true` in the gate would allow it)"
+    )
+    assert (refused.ok, refused.reason) == (False, own)
     agent = desk.ask(Decide("c2", run, "ask", approve=True, by=Principal("bot", Kind.AGENT)))
     assert agent.reason == "bot is an agent; only a person may decide a gate"
     assert desk.out.sent == []

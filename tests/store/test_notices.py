@@ -40,10 +40,13 @@ def test_notices_are_due_when_their_moment_has_come_and_only_while_they_wait(dat
         assert notices.due(conn, NOW + 30, 10) == [TWO]
         assert notices.due(conn, NOW + 60, 10) == [TWO, ONE]
         assert notices.due(conn, NOW + 60, 1) == [TWO]
-        notices.put_off(conn, ["n2"], NOW + 90)
+        notices.save(conn, replace(TWO, next_at=NOW + 90))
         assert notices.due(conn, NOW + 60, 10) == [ONE]
         notices.save(conn, replace(ONE, status=NoticeStatus.SENT, sent_at=NOW + 61))
         assert notices.due(conn, NOW + 61, 10) == []
+        assert notices.any_waits(conn)
+        notices.save(conn, replace(TWO, status=NoticeStatus.FAILED, error="no such address"))
+        assert not notices.any_waits(conn)
 
 
 def test_what_has_ended_never_changes_and_is_forgotten_in_time(database: Database) -> None:

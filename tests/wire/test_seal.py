@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.wire.parts import ANN, ASKED, NOTED, ORDER, REF, RING, RUN, SAID, SECRET, WORKER_RING
 from wfcelery.core.messages import Decide, StepBegun
 from wfcelery.errors import InvalidInput, InvalidSettings
-from wfcelery.executor.executor import ANSWERS_KEPT_S
 from wfcelery.executor.messages import Message, Unreadable
+from wfcelery.executor.tidying import ANSWERS_KEPT_S
 from wfcelery.wire import codec, envelope, keys, orders
 from wfcelery.wire.keys import Keyring
 from wfcelery.wire.seal import CLOCKS_DIFFER_S, REQUESTS_TAKEN_S, Seal

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
+from wfcelery.cli.options import see_modules_here
 from wfcelery.core.limits import DEFAULT
 from wfcelery.embedded.mailbox import LocalMailbox
 from wfcelery.errors import Refused
 from wfcelery.executor.answers import new_run_id, raise_refusal
 from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.executor import Executor
+from wfcelery.rights.loading import load_authority
 from wfcelery.store import commands, lease
 from wfcelery.store.database import open_database
 from wfcelery.tools import Registry
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from wfcelery.core.messages import Dispatch
     from wfcelery.core.state import StepRef
     from wfcelery.executor.messages import Asked
+    from wfcelery.rights import Authority
     from wfcelery.settings import Settings
     from wfcelery.store.commands import Command
     from wfcelery.store.database import Database
@@ -60,7 +63,8 @@ def open_desk(settings: Settings, tools: Registry | None = None) -> Iterator[Des
         if held is None:
             raise Refused(_who_is_busy(database))
         try:
-            yield LocalDesk(database, held, tools or Registry.with_builtins())
+            see_modules_here()
+            yield LocalDesk(database, held, tools or Registry.with_builtins(), load_authority(settings))
         finally:
             held.release()
 
@@ -110,7 +114,10 @@ class LocalDesk:
 
     is_remote = False
 
-    def __init__(self, database: Database, held: lease.Lease, tools: Registry) -> None:
+    def __init__(
+        self, database: Database, held: lease.Lease, tools: Registry, authority: Authority | None = None
+    ) -> None:
+        self._authority = authority
         self._database = database
         self._lease = held
         self._tools = Catalogue(tools)
@@ -130,6 +137,7 @@ class LocalDesk:
             tools=self._tools,
             limits=DEFAULT,
             only=new_run_id(time.time()),
+            authority=self._authority,
         )
         executor.run_once()
         with self._database.reading() as conn:

@@ -23,6 +23,9 @@ class ToolCatalogue(Protocol):
     def requires_approval(self, name: str, /) -> bool:
         """Tell whether a tool may be called only right behind a gate."""
 
+    def permission(self, name: str, /) -> str | None:
+        """Name the permission that calling a tool takes; None if everybody may."""
+
     def check_arguments(
         self, name: str, args: Mapping[str, object], is_constant: Callable[[object], bool], /
     ) -> list[tuple[str, str]]:

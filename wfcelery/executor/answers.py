@@ -9,7 +9,7 @@ from typing import Final
 
 from wfcelery.core import ids
 from wfcelery.core.faults import Fault
-from wfcelery.errors import InvalidFlow, NotFound, Refused
+from wfcelery.errors import Forbidden, InvalidFlow, NotFound, Refused
 from wfcelery.store.commands import Command
 
 _NOT_FOUND: Final = re.compile(r"no (?P<kind>\w+) (?P<name>.+?)(?:; (?P<hint>.+))?", re.DOTALL)
@@ -35,4 +35,6 @@ def raise_refusal(answer: Command) -> None:
     missing = _NOT_FOUND.fullmatch(answer.reason) if answer.code == NotFound.code else None
     if missing is not None:
         raise NotFound(missing["kind"], missing["name"], missing["hint"] or "")
+    if answer.code == Forbidden.code:
+        raise Forbidden(answer.reason)
     raise Refused(answer.reason, answer.code)

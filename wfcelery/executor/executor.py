@@ -9,18 +9,20 @@ handed over is `ready` in the tables, and is found there by the next executor.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Answer, Broken, Dispatch, StepSent, TimerDue
+from wfcelery.core.messages import Answer, Broken, Dispatch, StepFailed, StepSent, TimerDue
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.asking import answered
 from wfcelery.executor.batch import NOT_ABOUT_RUNS, Batch, Letter
+from wfcelery.executor.clearance import Clearance, Guarded
 from wfcelery.executor.definitions import Definitions
+from wfcelery.executor.entitlement import Entitlement, parts
 from wfcelery.executor.lookout import Lookout, write_workers
 from wfcelery.executor.messages import (
     Message,
@@ -32,8 +34,12 @@ from wfcelery.executor.messages import (
     run_of,
     text_of,
 )
+from wfcelery.executor.notice_book import NoticeBook
 from wfcelery.executor.ports import Clock, Dispatcher, Mailbox
-from wfcelery.store import commands, dead_letters, signals, steps, workers
+from wfcelery.executor.tidying import tidy
+from wfcelery.executor.timers import NEVER, first_due
+from wfcelery.rights import Authority, Everybody
+from wfcelery.store import commands, dead_letters, steps
 from wfcelery.store.changes import RunChange
 from wfcelery.store.database import Database
 from wfcelery.store.lease import Lease
@@ -45,11 +51,7 @@ logger: Final = logging.getLogger("wfcelery.executor")
 
 BATCH: Final = 500
 CACHED_RUNS: Final = 2_048
-NEVER: Final = float("inf")
 TIDY_EVERY_S: Final = 3_600.0
-ANSWERS_KEPT_S: Final = 7 * 86_400.0
-WORKERS_KEPT_S: Final = 86_400.0
-LETTERS_KEPT_S: Final = 30 * 86_400.0
 BATCHES_BEFORE_TIMERS: Final = 20
 MARK_WITHIN_S: Final = 1.0
 """How long the tables may say `ready` of a step that was handed over, while there is other work to do."""
@@ -59,7 +61,8 @@ class Executor:
     """Holds the lease and does all the writing. One call of `run_once` is one batch.
 
     `only` restricts the timers to one run and its sub-runs; `observer` is shown what each batch has changed;
-    the `lookout` is told of what is out and who is alive.
+    the `lookout` is told of what is out and who is alive; the `authority` is asked what everybody may do; the
+    `notices` are kept for people, and without them nobody is told of anything.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class Executor:
         only: str | None = None,
         observer: Callable[[Sequence[RunChange]], None] | None = None,
         lookout: Lookout | None = None,
+        authority: Authority | None = None,
+        notices: NoticeBook | None = None,
     ) -> None:
         self._database = database
         self._lease = lease
@@ -85,6 +90,11 @@ class Executor:
         self._only = only
         self._observer = observer
         self._lookout = lookout
+        self._notices = notices
+        self._authority = authority or Everybody()
+        self._entitlement = Entitlement(self._authority, tools, limits)
+        self._clearance = Clearance(self._authority, tools)
+        self._denied: list[StepFailed] = []
         self._definitions = Definitions(tools, limits)
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._unmarked: dict[str, list[StepRef]] = {}
@@ -125,7 +135,12 @@ class Executor:
         if not messages and not signs and idle:
             return 0
         try:
-            self._commit(messages, timers=due, marks=late or (marks and not messages), signs=signs)
+            *first, last = [messages] if self._authority.is_open else parts(messages)
+            for part in first:
+                self._commit(part)
+            self._commit(last, timers=due, marks=late or (marks and not messages), signs=signs)
+            while self._denied:
+                self._commit(self._take_denied())
         except LostLease:
             self._forget()
             raise
@@ -133,8 +148,10 @@ class Executor:
             # Somebody wrote behind our back, or something cannot be written: find out what, one by one.
             self._forget()
             sent = [StepSent(refs[0]) for refs in self._unmarked.values()]
-            for message in (*sent, *messages, *(self._overdue(now) if due else ())):
-                self._commit_alone(message)
+            waiting: deque[Message] = deque((*sent, *messages, *(self._overdue(now) if due else ())))
+            while waiting or self._denied:
+                waiting.extend(self._take_denied())
+                self._commit_alone(waiting.popleft())
         except Exception:
             # Perhaps it was committed, perhaps not.
             self._forget()
@@ -207,6 +224,11 @@ class Executor:
         signs: Sequence[Sign] = (),
     ) -> None:
         now = self._clock.now()
+        refused: Mapping[str, Answer] = {}
+        if not self._authority.is_open:
+            messages, refused = self._entitlement.judge(
+                self._database, messages, self._runs, self._definitions
+            )
         with self._database.transaction() as conn:
             self._hold_lease(conn, now)
             batch = Batch(
@@ -216,6 +238,7 @@ class Executor:
                 unmarked=self._unmarked,
                 now=now,
                 limits=self._limits,
+                refused=refused,
             )
             batch.preload(messages)
             batch.handle(messages)
@@ -223,6 +246,10 @@ class Executor:
             if marks:
                 batch.mark_all()
             batch.write()
+            ready = batch.to_send()
+            guarded = self._clearance.guarded(batch, ready) if ready else ()
+            if self._notices is not None:
+                self._notices.write(conn, batch)
             if signs:
                 write_workers(conn, signs, now)
             found = steps.next_due(conn, self._only) if timers else None
@@ -233,10 +260,12 @@ class Executor:
         if timers:
             soonest = now + MARK_WITHIN_S if self._unwritable else now
             self._next_due = now if more else NEVER if found is None else max(found, soonest)
-        self._look_ahead(batch.written)
+        self._next_due = min(self._next_due, first_due(batch.written))
         if self._lookout is not None:
             self._lookout.changed(batch.written)
-        self._publish(batch)
+        self._publish(batch, ready, guarded)
+        if self._notices is not None:
+            self._notices.ring()
         if self._observer is not None and batch.written:
             self._observer(batch.written)
 
@@ -246,16 +275,11 @@ class Executor:
         if self._must_renew(now):
             self._lease.renew(conn, now)
             self._renew_at = now + self._lease.ttl_s / 3
+            if self._notices is not None:
+                self._notices.look(conn, now)
             if now >= self._tidy_at:
-                self._tidy(conn, now)
+                tidy(conn, now)
                 self._tidy_at = now + TIDY_EVERY_S
-
-    def _tidy(self, conn: Connection, now: float) -> None:
-        """Keep the engine's own tables small: nobody repeats a request or waits for a signal for ever."""
-        commands.forget(conn, now - ANSWERS_KEPT_S)
-        dead_letters.forget(conn, now - LETTERS_KEPT_S)
-        signals.expire(conn, now, used_before=now - ANSWERS_KEPT_S)
-        workers.forget(conn, now - WORKERS_KEPT_S)
 
     def _fire(self, conn: Connection, batch: Batch, now: float) -> bool:
         """Let due timers act, after the messages that came before them; tell whether more are due."""
@@ -264,23 +288,23 @@ class Executor:
         batch.handle(due)
         return len(due) == BATCH
 
-    def _look_ahead(self, changes: Sequence[RunChange]) -> None:
-        """Take note of the timers that a batch has set."""
-        for change in changes:
-            timers = [write.after.due_at for write in change.writes.values()]
-            if change.before is not None and change.before.held and not change.after.held:
-                # While the run was held, nobody looked at its timers.
-                timers += [attempt.due_at for attempt in change.after.attempts.values()]
-            self._next_due = min([self._next_due, *(due for due in timers if due is not None)])
-
-    def _publish(self, batch: Batch) -> None:
-        ready = batch.to_send()
+    def _publish(self, batch: Batch, ready: Sequence[Dispatch], guarded: Sequence[Guarded]) -> None:
+        if guarded:
+            denied = self._clearance.refusals(guarded)
+            self._denied += denied
+            kept_back = {each.ref for each in denied}
+            ready = [each for each in ready if each.ref not in kept_back]
         if ready and self._hand_over(ready):
             for each in ready:
                 self._unmarked.setdefault(each.ref.run_id, []).append(each.ref)
             self._marks_due = min(self._marks_due, batch.now + MARK_WITHIN_S)
         if batch.stops:
             self._dispatcher.stop(batch.stops)
+
+    def _take_denied(self) -> list[StepFailed]:
+        """Give the steps that were not handed over because they may not run, as failures to be written."""
+        taken, self._denied = self._denied, []
+        return taken
 
     def _hand_over(self, ready: Sequence[Dispatch]) -> bool:
         """Send steps to workers; tell whether that is certain."""
@@ -312,6 +336,9 @@ class Executor:
         self._next_due = 0.0
         self._renew_at = 0.0
         self._knows_out = False
+        self._denied = []
+        if self._notices is not None:
+            self._notices.forget()
 
 
 def _has_come(moment: float, now: float, most: float) -> bool:
@@ -319,4 +346,4 @@ def _has_come(moment: float, now: float, most: float) -> bool:
     return now >= moment or (moment - now > most and moment != NEVER)
 
 
-__all__ = ["BATCH", "Executor", "Letter"]
+__all__ = ["BATCH", "NEVER", "Executor", "Letter"]

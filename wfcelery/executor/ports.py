@@ -51,6 +51,13 @@ class MarkerPost(Protocol):
         """Send markers. A wish: one that is lost is followed by another."""
 
 
+class NoticePost(Protocol):
+    """Rings the notifier."""
+
+    def ring(self, ids: Sequence[str]) -> None:
+        """Say which notices are to be sent. A wish: one that is lost is followed by another."""
+
+
 class Clock(Protocol):
     """Seconds since 1970 in UTC, rounded to milliseconds."""
 

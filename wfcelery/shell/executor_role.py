@@ -21,8 +21,10 @@ from wfcelery.errors import InvalidSettings, LostLease, NotReachable
 from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.executor import NEVER, Executor
 from wfcelery.executor.lookout import Lookout
+from wfcelery.executor.notice_book import NoticeBook
 from wfcelery.executor.packer import Packer
 from wfcelery.executor.watch import Watch
+from wfcelery.rights.loading import load_authority
 from wfcelery.shell.publisher import Publisher
 from wfcelery.store import lease
 from wfcelery.store.database import open_database
@@ -55,6 +57,7 @@ class ExecutorRole:
         self._settings = settings
         self._owner = f"{name} {os.getpid()}"
         self._tools = Registry.load(settings.tools)
+        self._authority = load_authority(settings)
         self._ring = keyring(settings.secret_key)
         self._clock = SystemClock()
         self._database = open_database(settings.database_url)
@@ -102,6 +105,8 @@ class ExecutorRole:
             self._clock,
             tools=Catalogue(self._tools),
             lookout=self._lookout,
+            authority=self._authority,
+            notices=NoticeBook(self._publisher, self._settings.notify),
         )
 
     def begin(self) -> None:

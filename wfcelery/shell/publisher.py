@@ -1,4 +1,4 @@
-"""Handing steps to workers: Celery messages, published in one call after the commit."""
+"""Handing steps to workers and notices to the notifier: Celery messages, published after the commit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from wfcelery.broker.names import (
     DOORBELL_TASK,
     EXECUTOR_QUEUE,
     MARKER_TASK,
+    NOTIFY_QUEUE,
+    NOTIFY_TASK,
     PRIORITY_STEPS,
     STEP_TASK,
     STEPS_QUEUE,
@@ -37,9 +39,12 @@ GRACE_S: Final = 5.0
 
 LONGEST_REPR: Final = 300
 
+NOTICES_AT_ONCE: Final = 100
+"""How many notices one message names."""
+
 
 class Publisher:
-    """A `Dispatcher` and `MarkerPost` over Celery. What fails is `NotReachable`, and uncertain."""
+    """A `Dispatcher`, `MarkerPost` and `NoticePost` over Celery. What fails is `NotReachable`."""
 
     def __init__(self, sender: Sender, mailbox: RedisMailbox, ring: Keyring, packer: Packer) -> None:
         self._sender = sender
@@ -79,6 +84,20 @@ class Publisher:
         """Ask whoever has these to stop."""
         with contextlib.suppress(NotReachable):
             self._mailbox.add_stops([ref_text(ref) for ref in refs])
+
+    def ring(self, ids: Sequence[str]) -> None:
+        """Tell the notifier which notices are to be sent: their ids only, it reads the rows itself."""
+        messages = [
+            task_message(
+                NOTIFY_TASK,
+                NOTIFY_QUEUE,
+                task_id=str(uuid.uuid4()),
+                args=tuple(ids[begin : begin + NOTICES_AT_ONCE]),
+            )
+            for begin in range(0, len(ids), NOTICES_AT_ONCE)
+        ]
+        with contextlib.suppress(NotReachable):
+            self._sender.post({(NOTIFY_QUEUE, 0): messages})
 
     def wake(self, at: float) -> None:
         """Ring the executor's bell at that time: a Celery task with an ETA."""

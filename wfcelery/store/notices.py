@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Notice",
     "NoticeStatus",
+    "any_waits",
     "due",
     "forget",
     "get",
     "get_many",
     "of_run",
     "put_many",
-    "put_off",
     "save",
 ]
 
@@ -69,6 +69,7 @@ _due = (
     .order_by(notices.c.next_at, notices.c.id)
     .limit(bindparam("most", type_=Integer))
 )
+_any = select(notices.c.id).where(_waits).limit(1)
 _some = select(notices).where(notices.c.id.in_(bindparam("ids", expanding=True)))
 _of_run = (
     select(notices)
@@ -117,10 +118,9 @@ def save(conn: Connection, notice: Notice) -> None:
     )
 
 
-def put_off(conn: Connection, ids: Sequence[str], until: float) -> None:
-    """Let notices be due again at a later moment."""
-    if ids:
-        conn.execute(update(notices).where(notices.c.id.in_(list(ids)), _waits).values(next_at=until))
+def any_waits(conn: Connection) -> bool:
+    """Tell whether any notice is still to be sent."""
+    return conn.execute(_any).first() is not None
 
 
 def of_run(conn: Connection, run_id: str, limit: int = 100) -> list[Notice]:

@@ -86,6 +86,16 @@ def root_of(conn: Connection, run_id: str) -> str | None:
     return found
 
 
+def owners(conn: Connection, run_ids: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Tell of runs their ids, the names of their flows, and who began them."""
+    columns = (workflows.c.id, workflows.c.name, workflows.c.created_by)
+    found: list[tuple[str, str, str]] = []
+    for start in range(0, len(run_ids), CHUNK):
+        these = workflows.c.id.in_(run_ids[start : start + CHUNK])
+        found += [(row[0], row[1], row[2]) for row in conn.execute(select(*columns).where(these))]
+    return found
+
+
 def live_key(conn: Connection, key_space: str, key: str) -> str | None:
     """Give the id of the live run that has the key."""
     found: str | None = conn.execute(_live_key, {"key_space": key_space, "key": key}).scalar()

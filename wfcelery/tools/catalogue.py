@@ -30,6 +30,10 @@ class Catalogue:
         """Whether the tool may be called only right behind a gate."""
         return self._registry.get(name).requires_approval
 
+    def permission(self, name: str) -> str | None:
+        """Name the permission that calling the tool takes."""
+        return self._registry.get(name).permission
+
     def check_arguments(
         self, name: str, args: Mapping[str, object], is_constant: Callable[[object], bool]
     ) -> list[tuple[str, str]]:
