@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.errors import Refused
+from wfcelery.errors import Forbidden
 
 if TYPE_CHECKING:
     from wfcelery.rights import Resource
@@ -34,4 +34,4 @@ def require(settings: Settings, permission: str, resource: Resource | None = Non
         return
     what = f" to flow {wanted.flow}" if wanted.flow else ""
     reason = f"{settings.user} may not do this{what}: the permission `{permission}` is missing"
-    raise Refused(reason, "forbidden")
+    raise Forbidden(reason)

@@ -42,7 +42,7 @@ READ: Final = Right()
 
 @contextmanager
 def reading(settings: Settings, right: Right | None = READ) -> Iterator[Connection]:
-    """Read one consistent state of the database that the settings name. Who may not is `Refused`.
+    """Read one consistent state of the database that the settings name. Who may not gets `Forbidden`.
 
     Without a `right` nobody is asked: for what the executor asks about, and for what tells nothing.
     """
