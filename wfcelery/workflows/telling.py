@@ -23,7 +23,7 @@ from wfcelery.executor.messages import Asked, Broadcast
 from wfcelery.workflows import place
 from wfcelery.workflows.asking import ask
 from wfcelery.workflows.links import Links
-from wfcelery.workflows.reading import Reading, RunLike
+from wfcelery.workflows.reading import Object, Reading, RunLike
 from wfcelery.workflows.starts import By
 
 if TYPE_CHECKING:
@@ -85,13 +85,19 @@ class Telling(Reading):
         flow: str | None = None,
         key: str | None = None,
         by: By = None,
+        via: str = "",
         command_id: str | None = None,
-    ) -> None:
-        """Approve or deny a gate; with `attempt` only if no retry has opened it anew since that one."""
+    ) -> Object:
+        """Approve or deny a gate; with `attempt` only if no retry has opened it anew since that one.
+
+        Gives `decided`, and then `approved`; or, where a quorum is not reached yet, `votes` and `quorum`.
+        `via` names the surface on which it was said, for the record.
+        """
         run_id = self._id(run, flow, key)
         command = command_id or new_command_id()
         who = self._who(by)
-        self._ask(Decide(command, run_id, _given("step", step), approve, who, comment, form, attempt))
+        request = Decide(command, run_id, _given("step", step), approve, who, comment, form, attempt, via)
+        return dict(self._ask(request).data)
 
     def cancel(
         self,
