@@ -172,6 +172,9 @@ _partial(
     workflow_steps.c.id,
 )
 _partial("ix_workflow_steps_signal", "waits_for = 'signal'", workflow_steps.c.args_digest)
+_partial(
+    "ix_workflow_steps_approval", "waits_for = 'approval'", workflow_steps.c.ready_at, workflow_steps.c.id
+)
 
 
 workflow_events: Final = Table(

@@ -1,4 +1,4 @@
-"""What people are told of, and who asked for what."""
+"""What people are told of, who asked for what, and which gates wait."""
 
 from __future__ import annotations
 
@@ -45,5 +45,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=waiting,
         postgresql_where=waiting,
+    )
+    approval = sa.text("waits_for = 'approval'")
+    op.create_index(
+        "ix_workflow_steps_approval",
+        "workflow_steps",
+        ["ready_at", "id"],
+        unique=False,
+        sqlite_where=approval,
+        postgresql_where=approval,
     )
     op.create_index("ix_notices_run", "notices", ["run_id", "created_at"], unique=False)
