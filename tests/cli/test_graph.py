@@ -1,8 +1,9 @@
-"""`wfcelery graph`: a tree for the terminal, a chart for Mermaid, signs for a run."""
+"""`wfcelery graph`: a tree for the terminal, an SVG image, a chart for Mermaid, signs for a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -131,6 +132,52 @@ def test_mermaid_reads_no_syntax_from_conditions(here: Path, capsys: pytest.Capt
         '  s0 -->|"if result == #34;x#124;y#35;#34;"| s1'
         in call(capsys, "graph", "q.yaml", "--mermaid").out.splitlines()
     )
+
+
+def statuses_in(picture: str) -> dict[str, str]:
+    """Give the status of each step in an SVG image."""
+    root = ET.fromstring(picture)  # noqa: S314 - our own document, and that it parses is the point
+    found = {each.get("data-step"): each.get("class", "").split() for each in root.iter()}
+    return {name: classes[1] for name, classes in found.items() if name is not None}
+
+
+def test_an_image_of_a_file_stands_alone(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = call(capsys, "graph", str(ROOT / "flows" / "approval.yaml"), "--svg")
+    assert (said.code, said.err) == (0, "")
+    assert statuses_in(said.out) == dict.fromkeys(["prepare", "review", "pay", "refuse"], "status-none")
+    assert "prefers-color-scheme: dark" in said.out
+
+
+def test_an_image_of_a_run_tells_how_its_steps_stand(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call(capsys, "run", str(ROOT / "flows" / "approval.yaml"), "-i", "amount:=1")
+    run_id = call(capsys, "ps", "-o", "ids").out.strip()
+    assert statuses_in(call(capsys, "graph", run_id, "--svg").out) == {
+        "prepare": "status-done",
+        "review": "status-waiting",
+        "pay": "status-none",
+        "refuse": "status-none",
+    }
+    call(capsys, "run", "--resume", run_id, "--deny", "review")
+    assert statuses_in(call(capsys, "graph", run_id, "--svg").out) == {
+        "prepare": "status-done",
+        "review": "status-done",
+        "pay": "status-skipped",
+        "refuse": "status-done",
+    }
+
+
+def test_an_image_of_a_run_counts_the_items_that_are_done(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call(capsys, "run", str(ROOT / "flows" / "foreach.yaml"), "-i", 'names:=["a", "b"]')
+    run_id = call(capsys, "ps", "-o", "ids").out.strip()
+    assert ">2/2</text>" in call(capsys, "graph", run_id, "--svg").out
+
+
+def test_an_image_is_no_chart(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = call(capsys, "graph", str(ROOT / "flows" / "hello.yaml"), "--svg", "--mermaid")
+    assert (said.code, said.out) == (2, "")
+    assert "--svg and --mermaid exclude each other; give one of them" in said.err
 
 
 def test_what_is_not_there_exits_3(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     cls=Command,
     examples=(
         "wfcelery graph flows/approval.yaml",
+        "wfcelery graph order@3 --svg > order.svg",
         "wfcelery graph order@3 --mermaid > order.mmd",
         "wfcelery graph 01k9z3n5m8q0r2t4v6x8y0a1b2",
     ),
 )
 @click.argument("what", metavar="FLOW|RUN")
+@click.option("--svg", is_flag=True, help="Draw it as an SVG image instead of the terminal.")
 @click.option("--mermaid", is_flag=True, help="Draw it for Mermaid instead of the terminal.")
 @database_option
 @debug_option
-def graph(*, what: str, mermaid: bool, database: str | None) -> None:
+def graph(*, what: str, svg: bool, mermaid: bool, database: str | None) -> None:
     """Draw a flow, or a run with the status of its steps.
 
     A file, the name of a flow that was defined (NAME or NAME@VERSION), or the id of a run.
@@ -37,10 +39,18 @@ def graph(*, what: str, mermaid: bool, database: str | None) -> None:
     from wfcelery.cli.graph_mermaid import mermaid as as_mermaid
     from wfcelery.cli.graph_tree import tree
     from wfcelery.cli.symbols import sign, signs_for, wants_colour
+    from wfcelery.drawing.svg import svg as as_svg
     from wfcelery.insight.standing import Standing, standing
 
+    if svg and mermaid:
+        raise click.UsageError("--svg and --mermaid exclude each other; give one of them")
     flow, run = _found(what, settings_of(database=database))
     stands = Standing() if run is None else standing(flow, run)
+    if svg:
+        # An image is UTF-8, whatever the terminal speaks.
+        picture = as_svg(flow, stands.drawn, tallies=stands.tallies, standalone=True)
+        click.echo(picture.encode(), nl=False)
+        return
     signs, colour = signs_for(sys.stdout), wants_colour(sys.stdout)
 
     def mark(step: str) -> str:
@@ -68,14 +78,15 @@ def _found(what: str, settings: Settings) -> tuple[Flow, Mapping[str, Json] | No
         file = read_flow(Path(what))
         with faults_in(file.path):
             return compile_flow(file.data, place=file.place, name=file.name), None
-    from wfcelery.cli.database import reading
+    from wfcelery.cli.database import Right, reading
     from wfcelery.core.limits import DEFAULT
     from wfcelery.errors import NotFound
     from wfcelery.executor.definitions import Definitions
     from wfcelery.store import views
 
     definitions = Definitions(None, DEFAULT)
-    with reading(settings) as conn:
+    right = Right(run=what) if ids.is_run_id(what) else Right(flow=what.partition("@")[0])
+    with reading(settings, right) as conn:
         run = views.run(conn, what) if ids.is_run_id(what) else None
         if run is None:
             try:
