@@ -351,26 +351,5 @@ steps:
     ]
 
 
-@pytest.mark.parametrize(
-    ("steps", "hint"),
-    [
-        ("a: {tool: pay, done: true}", "put a step with `approval` before it"),
-        ("a: {tool: judge, args: {n: 1}, on: {good: b, bad: b}}\n  b: {tool: pay, done: true}", "put a step"),
-        ("a: {approval: {on_deny: b}, next: b}\n  b: {tool: pay, done: true}", "put a step"),
-        (
-            "a: {approval: {timeout_s: 5, on_timeout: approve}, next: b}\n  b: {tool: pay, done: true}",
-            "let `on_timeout` deny or escalate",
-        ),
-        ("a: {foreach: {items: [1], tool: pay}, done: true}", "put a step with `approval` before it"),
-    ],
-)
-def test_a_tool_that_requires_an_approval_stands_right_behind_a_gate_that_people_open(
-    steps: str, hint: str
-) -> None:
-    (fault,) = faults(f"start: a\nsteps:\n  {steps}\n")
-    assert "[approval-required]" in fault
-    assert hint in fault
-
-
 def test_a_tool_that_requires_an_approval_may_be_called_behind_one() -> None:
     checked("start: a\nsteps:\n  a: {approval: {}, next: b}\n  b: {tool: pay, done: true}\n")

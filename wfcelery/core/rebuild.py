@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from wfcelery.core.decide.attempts import failure_value
 from wfcelery.core.decide.losers import losers
-from wfcelery.core.flow import Flow, Foreach, JoinMode, OnItemError
+from wfcelery.core.flow import Flow, Foreach, Gate, JoinMode, OnItemError
 from wfcelery.core.state import (
     NO_ITEM,
     PEOPLE,
@@ -69,7 +69,9 @@ def rebuild(
         attempts=attempts,
         prepared={row.attempt.key: row.prepared for row in kept if row.prepared is not None},
         results={name: row.result for name, row in steps.items() if row.attempt.result_digest is not None},
-        frozen={name: _frozen(row) for name, row in steps.items() if _is_open_gate(row)},
+        frozen={
+            name: _frozen(row) for name, row in steps.items() if isinstance(flow.steps[name].action, Gate)
+        },
         loops=loops,
         votes=votes,
         signals=signals,
@@ -90,10 +92,6 @@ def _has_fired(flow: Flow, attempt: Attempt) -> bool:
     if attempt.status in _UNFIRED:
         return begun
     return attempt.waits_for is not WaitsFor.JOIN
-
-
-def _is_open_gate(row: Row) -> bool:
-    return row.attempt.waits_for is WaitsFor.APPROVAL and row.prepared is not None
 
 
 def _frozen(row: Row) -> Mapping[str, Prepared]:

@@ -191,8 +191,7 @@ def _open_gate(draft: Draft, step: Step, gate: Gate, attempt: Attempt, value: Js
         came_in = values.canonical(value)
     opened = draft.move(opened, "gate_opened", prepared=Prepared(shown, secrets), result=came_in)
     notices.gate_opened(draft, gate, opened)
-    if preview:
-        draft.run = draft.run._replace(frozen={**draft.run.frozen, step.name: preview})
+    draft.run = draft.run._replace(frozen={**draft.run.frozen, step.name: preview})
 
 
 def _open_wait(draft: Draft, wait: Wait, attempt: Attempt, value: Json) -> None:

@@ -8,7 +8,7 @@ from wfcelery.core import values
 from wfcelery.core.decide import endings
 from wfcelery.core.decide.attempts import fail, finish, launch
 from wfcelery.core.decide.draft import Draft
-from wfcelery.core.decide.render import render, render_work, template_of
+from wfcelery.core.decide.render import items_of, render_work, template_of
 from wfcelery.core.flow import Foreach
 from wfcelery.core.state import NO_ITEM, Attempt, Error, Loop, Prepared, StepStatus, WaitsFor
 from wfcelery.core.values import Json
@@ -17,7 +17,7 @@ from wfcelery.errors import ExpressionError, InvalidInput
 
 def begin_loop(draft: Draft, foreach: Foreach, attempt: Attempt, value: Json) -> None:
     """Let the turn of a foreach come: its items are rendered once, here."""
-    items = render(draft, foreach.items, result=value).args
+    items = items_of(draft, draft.step_of(attempt), foreach, value)
     if not isinstance(items, (list, tuple)):
         raise InvalidInput("foreach.items", f"must be a list, not {values.type_name(items)}")
     if len(items) > draft.limits.foreach_items:

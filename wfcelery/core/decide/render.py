@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from wfcelery.core.decide.attempts import work_of
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.scope import scope_of
 from wfcelery.core.expressions import Template, encode_secrets
-from wfcelery.core.flow import Call, Gate, Label, Step, SubFlow
+from wfcelery.core.flow import Call, Foreach, Gate, Label, Step, SubFlow
 from wfcelery.core.state import Prepared
 from wfcelery.core.values import Json
 from wfcelery.errors import ExpressionError, InvalidInput
@@ -14,12 +16,16 @@ from wfcelery.errors import ExpressionError, InvalidInput
 
 def prepare(draft: Draft, step: Step, value: Json) -> Prepared:
     """Render the step's arguments, unless an approver has seen them: then those are what runs."""
-    ways = draft.flow.ways_in[step.name]
-    if len(ways) == 1:
-        frozen = draft.run.frozen.get(ways[0].source, {}).get(step.name)
-        if frozen is not None:
-            return frozen
-    return render_work(draft, work_of(step), result=value)
+    frozen = _frozen(draft, step)
+    return render_work(draft, work_of(step), result=value) if frozen is None else frozen
+
+
+def items_of(draft: Draft, step: Step, foreach: Foreach, value: Json) -> Json:
+    """Render the items of a foreach, unless an approver has seen them: then it is done for those."""
+    frozen = _frozen(draft, step)
+    if frozen is not None and isinstance(frozen.args, Mapping):
+        return frozen.args.get("items")
+    return render(draft, foreach.items, result=value).args
 
 
 def render_work(draft: Draft, work: Call | SubFlow, **more: Json) -> Prepared:
@@ -47,16 +53,37 @@ def preview_of(draft: Draft, step: Step, gate: Gate, value: Json) -> dict[str, P
     preview: dict[str, Prepared] = {}
     for edge in step.edges:
         following = draft.flow.steps[edge.target]
-        if edge.label in (Label.DENY, Label.ERROR) or not isinstance(following.action, (Call, SubFlow)):
+        template = _shown_of(following)
+        if edge.label in (Label.DENY, Label.ERROR) or template is None:
             continue
-        template = template_of(work_of(following))
         if len(draft.flow.ways_in[following.name]) > 1 or _depends_on(template, step.name, gate):
             continue
         try:
-            preview[following.name] = render(draft, template, result=value)
+            rendered = render(draft, template, result=value)
         except (ExpressionError, InvalidInput):
             continue  # It has no value yet; if it still has none when its turn comes, it fails there.
+        if isinstance(following.action, Foreach):
+            each = template_of(following.action.body).source
+            rendered = Prepared({"items": rendered.args, "each": each})
+        preview[following.name] = rendered
     return preview
+
+
+def _shown_of(step: Step) -> Template | None:
+    """Give the template of a step that an approver sees rendered; of a foreach, that of its items."""
+    match step.action:
+        case Call() | SubFlow() as work:
+            return template_of(work)
+        case Foreach(items):
+            return items
+        case _:
+            return None
+
+
+def _frozen(draft: Draft, step: Step) -> Prepared | None:
+    """Give what the approvers of the gate right before a step have seen of it."""
+    ways = draft.flow.ways_in[step.name]
+    return draft.run.frozen.get(ways[0].source, {}).get(step.name) if len(ways) == 1 else None
 
 
 def _depends_on(template: Template, name: str, gate: Gate) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from wfcelery.core.document.build import Draft, build
+from wfcelery.core.document.insertion import insert_gates
 from wfcelery.core.flow import Flow, Foreach, Step, SubFlow
 from wfcelery.core.graph import flow_references
 from wfcelery.core.limits import DEFAULT, Limits
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from wfcelery.core.values import Json
 
-__all__ = ["Draft", "build", "canonical_document", "compile_flow", "flow_references", "pin"]
+__all__ = ["Draft", "build", "canonical_document", "compile_flow", "flow_references", "insert_gates", "pin"]
 
 
 def compile_flow(

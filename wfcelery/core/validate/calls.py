@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from wfcelery.core import graph
+from wfcelery.core import approval, graph
 from wfcelery.core.expressions import parse_template
 from wfcelery.core.faults import nearest
 from wfcelery.core.flow import Foreach, Gate, Label, OnTimeout
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 _PART: Final = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 
-def check_tools(subject: Subject, tools: ToolCatalogue) -> None:
-    """Note tools that are not known, arguments that do not fit, outcomes that nobody takes."""
+def check_tools(subject: Subject, tools: ToolCatalogue, *, gates_follow: bool = False) -> None:
+    """Note tools that are not known, arguments that do not fit, outcomes that nobody takes.
+
+    `gates_follow`: a gate that is missing is no fault, for it will be inserted.
+    """
     for step in subject.flow.steps.values():
         call = graph.call(step)
         if call is None or not call.tool:
@@ -35,7 +38,7 @@ def check_tools(subject: Subject, tools: ToolCatalogue) -> None:
             continue
         _arguments(subject, step, call, tools, inside)
         if tools.requires_approval(call.tool):
-            _approval(subject, step, call.tool, (*inside, "tool"))
+            _approval(subject, step, call.tool, (*inside, "tool"), gates_follow=gates_follow)
         _events(subject, step, tools.events(call.tool))
 
 
@@ -66,17 +69,21 @@ def _arguments(subject: Subject, step: Step, call: Call, tools: ToolCatalogue, i
         subject.add("bad-arguments", step.name, (*inside, "args", *parts), message)
 
 
-def _approval(subject: Subject, step: Step, tool: str, path: Path) -> None:
-    """Insist on a gate as the only way to a tool that asks for one, and on people to open it."""
-    ways = subject.flow.ways_in.get(step.name, ())
-    gates = [subject.flow.steps[edge.source].action for edge in ways if edge.label is not Label.DENY]
-    if len(ways) != 1 or len(gates) != 1 or not isinstance(gates[0], Gate):
-        message = f"the tool `{tool}` may only be called right behind an approval"
-        subject.add("approval-required", step.name, path, message, "put a step with `approval` before it")
-    elif gates[0].on_timeout is OnTimeout.APPROVE:
-        message = f"the tool `{tool}` asks for an approval, and its gate approves when nobody answers"
-        hint = "let `on_timeout` deny or escalate"
-        subject.add("approval-required", step.name, path, message, hint)
+def _approval(subject: Subject, step: Step, tool: str, path: Path, *, gates_follow: bool) -> None:
+    """Insist on a gate as the only way to a tool that asks for one, and on other people to open it."""
+    way = approval.way_from_gate(subject.flow, step.name)
+    gate = None if way is None else subject.flow.steps[way.source].action
+    asks = f"the tool `{tool}` asks for an approval"
+    if not isinstance(gate, Gate):
+        if not gates_follow:
+            message = f"the tool `{tool}` may only be called right behind an approval"
+            subject.add("approval-required", step.name, path, message, "put a step with `approval` before it")
+    elif gate.on_timeout is OnTimeout.APPROVE:
+        message = f"{asks}, and its gate approves when nobody answers"
+        subject.add("approval-required", step.name, path, message, "let `on_timeout` deny or escalate")
+    elif not approval.takes_others(gate):
+        message = f"{asks}, and its gate lets the starter give it alone"
+        subject.add("approval-required", step.name, path, message, "remove `allow_self` from the gate")
 
 
 def _is_constant(value: object) -> bool:
