@@ -81,10 +81,10 @@ class Definitions:
         known = self._defined.get(asked)
         if known is not None:
             return known
-        document = gated(canonical_document(document, limits=self._limits), self._tools, limits=self._limits)
-        text = values.canonical(document)
+        document = canonical_document(document, limits=self._limits)
         catalogue = _Catalogue(conn)
         flow = check_flow(document, name=name, tools=self._tools, flows=catalogue, limits=self._limits)
+        text = values.canonical(gated(document, self._tools, limits=self._limits))
         pins = {each: catalogue.found[each][0] for each in flow_references(flow)}
         written = _written(pins)
         definition_id = ids.definition_id(flow.name, text, values.canonical(written))

@@ -154,7 +154,7 @@ def _own_part(flow: Flow, run: Run, person: str) -> str:
     """Say what somebody has to do with the run, so that another must decide; empty if nothing."""
     if person == run.created_by:
         return "started this run"
-    return "defined this flow" if person == flow.author else ""
+    return "defined this flow" if flow.author and person == flow.author else ""
 
 
 def _is_among(by: Principal, allowed: tuple[str, ...]) -> bool:
