@@ -23,11 +23,9 @@ def require(settings: Settings, permission: str, resource: Resource | None = Non
     """Refuse, in words, what the user of the settings may not do; without a resource: to all there is."""
     if not is_governed(settings):
         return
-    from wfcelery.cli.options import see_modules_here
     from wfcelery.core.messages import Principal
     from wfcelery.rights import Resource, confirmed, load_authority
 
-    see_modules_here()
     authority = load_authority(settings)
     wanted = resource or Resource()
     if authority.allows(confirmed(authority, Principal(settings.user)), permission, wanted):

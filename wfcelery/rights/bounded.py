@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Final
 
@@ -33,6 +35,12 @@ class Bounded:
     def __init__(self, *, threads: int = THREADS, seconds: float = SECONDS) -> None:
         self._threads = threads
         self._seconds = seconds
+        self._begin()
+        # Threads do not follow into a forked process: it begins anew, else every call there waits in vain.
+        again = weakref.WeakMethod(self._begin)
+        os.register_at_fork(after_in_child=lambda: (begin := again()) and begin())
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._waiting: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._alive = 0
@@ -46,16 +54,28 @@ class Bounded:
             if self._overdue >= self._threads:
                 raise Overdue
             self._busy += 1
-            if self._busy > self._alive and self._alive < self._threads:
-                self._alive += 1
-                name = f"wfcelery-rights-{self._alive}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
+            if self._busy > self._alive and self._alive < self._threads and not self._hire():
+                self._busy -= 1
+                raise Overdue
         self._waiting.put(call)
         if not call.done.wait(self._seconds):
             self._give_up(call)
         if call.error is not None:
             raise Failed(call.error)
         return call.result
+
+    def _hire(self) -> bool:
+        """Begin one more thread; tell whether there is any to do the work."""
+        thread = threading.Thread(
+            target=self._serve, args=(self._waiting,), name=f"wfcelery-rights-{self._alive + 1}", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError:
+            # The machine has no thread to give.
+            return self._alive > 0
+        self._alive += 1
+        return True
 
     def _give_up(self, call: _Call) -> None:
         with self._lock:
@@ -66,9 +86,9 @@ class Bounded:
                 self._overdue += 1
         raise Overdue
 
-    def _serve(self) -> None:
+    def _serve(self, waiting: queue.SimpleQueue[_Call]) -> None:
         while True:
-            call = self._waiting.get()
+            call = waiting.get()
             with self._lock:
                 call.begun = not call.given_up
             if call.begun:
