@@ -22,6 +22,8 @@ from wfcelery.store import definitions
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from wfcelery.core.reading import Place
+
 CACHED_FLOWS: Final = 256
 MAX_DIGITS: Final = 9
 """Of the number of a version: the column holds no larger ones."""
@@ -105,11 +107,11 @@ class Definitions:
             self._defined[asked] = made
         return made
 
-    def check(self, conn: Connection, document: Json, name: str | None) -> Flow:
-        """Say of a flow what `define` would say of it, and keep nothing."""
+    def check(self, conn: Connection, document: Json, name: str | None, place: Place | None = None) -> Flow:
+        """Say of a flow what `define` would say of it, with lines where `place` knows them; keep nothing."""
         plain = canonical_document(document, limits=self._limits)
         flows = _Catalogue(conn)
-        return check_flow(plain, name=name, tools=self._tools, flows=flows, limits=self._limits)
+        return check_flow(plain, place=place, name=name, tools=self._tools, flows=flows, limits=self._limits)
 
     def forget(self) -> None:
         """Drop what is remembered: a definition was deleted, or one that was made was rolled back."""
