@@ -197,3 +197,16 @@ def test_a_large_flow_is_laid_out_whole(flow: Flow) -> None:
     for box in drawn.boxes.values():
         rows.setdefault(box.y, []).append(box.x)
     assert all(other - one >= WIDTH for xs in rows.values() for one, other in pairwise(sorted(xs)))
+
+
+def test_a_step_that_only_side_ways_lead_to_does_not_push_the_road_aside() -> None:
+    pairs = [(0, 1), (0, 3), (1, 2), (1, 3), (2, 4), (2, 3)]
+    drawn = laid_out(graph_of(5, pairs, {1: Label.ON, 3: Label.DENY, 5: Label.DENY}))
+    found = middles(drawn)
+    assert len({found[name] for name in ("s0", "s1", "s2", "s4")}) == 1
+
+
+def test_ways_to_one_step_share_one_line() -> None:
+    pairs = [(number, number + 1) for number in range(9)] + [(number, 10) for number in range(9)]
+    net = mesh.mesh(layers(graph_of(11, pairs, dict.fromkeys(range(9, 18), Label.ERROR))), WIDTH, {})
+    assert len(net.bends) == 8

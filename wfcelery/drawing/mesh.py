@@ -169,6 +169,7 @@ def _link(steps: Mesh, links: Mapping[tuple[int, int], bool]) -> None:
             firm[lower].append(upper)
     between = steps.bends | steps.labels.keys()
     steps.loose |= {node for node in between if not firm[node]}
+    steps.loose |= {node for node, ups in enumerate(steps.ups) if ups and not set(ups) & set(firm[node])}
     for node, roads in enumerate(firm):
         line = set(roads)
         for others, mine in ((steps.ups, steps.road_ups), (steps.downs, steps.road_downs)):

@@ -83,9 +83,9 @@ def _does(action: Action) -> str:
         case Wait(signal=signal):
             return f"waits for signal {signal}"
         case Delay(seconds=seconds):
-            return f"waits {seconds.source} s"
+            return f"waits {_bare(seconds.source)} s"
         case Until(moment=moment):
-            return f"waits until {moment.source}"
+            return f"waits until {_bare(moment.source)}"
         case SubFlow():
             return f"flow {_named(action)}"
         case Foreach(items=items, body=body):
@@ -109,10 +109,15 @@ def _notes(flow: Flow, step: Step) -> list[str]:
 
 
 def _listed(source: object) -> str:
-    """Name the list of a foreach: the expression without its braces, or how many there are."""
-    if isinstance(source, str):
-        return source.removeprefix("{{").removesuffix("}}").strip()
-    return f"{len(source)}" if isinstance(source, list | tuple) else "a list"
+    """Name the list of a foreach, or say how many there are in it."""
+    return f"{len(source)}" if isinstance(source, list | tuple) else _bare(source)
+
+
+def _bare(source: object) -> str:
+    """Write a template that is one expression without its braces."""
+    said = str(source)
+    inner = said.removeprefix("{{").removesuffix("}}")
+    return inner.strip() if len(inner) == len(said) - 4 and "{{" not in inner else said
 
 
 def _named(body: SubFlow) -> str:
