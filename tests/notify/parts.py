@@ -30,10 +30,16 @@ notify = ["json://127.0.0.1:9/bob"]
 
 [users.cleo]
 groups = ["ops"]
+allow = ["decide:ship"]
 notify = ["json://127.0.0.1:9/cleo"]
 
 [users.dora]
+allow = ["decide"]
 notify = ["json://127.0.0.1:9/dora"]
+
+[users.erin]
+allow = ["read", "decide:other"]
+notify = ["json://127.0.0.1:9/erin"]
 
 [users.mute]
 allow = ["decide"]

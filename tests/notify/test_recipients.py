@@ -89,6 +89,9 @@ def test_without_a_policy_nobody_has_an_address() -> None:
         ({"approvers": ["group:ops"]}, {}, "cleo", ["cleo"]),
         ({"approvers": ["group:ops"]}, {}, "dora", []),
         ({"approvers": ["dora"]}, {}, "dora", ["dora"]),
+        # Being named does not replace the right to decide.
+        ({"approvers": ["erin"]}, {}, "erin", []),
+        ({"approvers": ["stranger"]}, {}, "stranger", []),
         # Those who are asked later, later.
         ({"approvers": ["bob"], "escalate_to": ["dora"], **TIMED}, {"escalated": False}, "dora", []),
         ({"approvers": ["bob"], "escalate_to": ["dora"], **TIMED}, {"escalated": True}, "dora", ["dora"]),
@@ -102,8 +105,8 @@ def test_without_a_policy_nobody_has_an_address() -> None:
         # Where nobody is named, whoever may decide.
         ({}, {}, "bob", ["bob"]),
         ({}, {}, "mute", ["mute"]),
-        ({}, {}, "cleo", []),
-        ({}, {}, "group:ops", ["bob"]),
+        ({}, {}, "erin", []),
+        ({}, {}, "group:ops", ["bob", "cleo"]),
         ({}, {}, "stranger", []),
         # Never the starter or the author, unless the gate allows it.
         ({"approvers": ["ann"]}, {}, "ann", []),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from wfcelery.core.decide import gates
-from wfcelery.core.messages import Decide, Kind, Principal
+from wfcelery.core.messages import Principal
 from wfcelery.core.values import Json
 from wfcelery.notify.facts import ASKING, Facts
 from wfcelery.notify.post import scheme_of
@@ -49,18 +49,12 @@ def recipients(authority: Authority, notice: Notice, facts: Facts) -> tuple[Reci
 
 
 def may_decide(authority: Authority, notice: Notice, facts: Facts, person: str) -> bool:
-    """Tell whether somebody may decide the open gate that a notice asks about, as the gate itself judges."""
+    """Tell whether somebody may decide the gate that a notice asks about, as will be judged when they do."""
     if notice.kind not in ASKING or not facts.is_open or facts.gate is None or facts.attempt is None:
         return False
     who = authority.principal(person) or Principal(person)
-    if who.kind is not Kind.PERSON:
+    if gates.objection_to(facts.flow, facts.gate, facts.run, facts.attempt, who) is not None:
         return False
-    # Denying needs no form, and a comment can be written: what is left is whether they may at all.
-    request = Decide("", facts.run.id, facts.attempt.name, approve=False, by=who, comment="-")
-    if gates.objection(facts.flow, facts.gate, facts.run, facts.attempt, request) is not None:
-        return False
-    if facts.gate.approvers:
-        return True
     run = facts.run
     return authority.allows(who, Permission.DECIDE, Resource(run.name, run.id, run.created_by))
 
