@@ -15,6 +15,8 @@ from wfcelery.embedded.engine import new_command_id, new_run_id
 from wfcelery.embedded.mailbox import LocalMailbox
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Asked, Message, Start
+from wfcelery.executor.notice_book import NoticeBook
+from wfcelery.rights import Authority
 from wfcelery.store import commands, lease, views
 from wfcelery.store.commands import Command
 from wfcelery.store.database import open_database
@@ -27,10 +29,11 @@ BOB = Principal("bob")
 
 @dataclass
 class Recorder:
-    """A dispatcher that hands nothing to anybody."""
+    """A dispatcher that hands nothing to anybody, and a notifier that sends nothing."""
 
     sent: list[Dispatch] = field(default_factory=list)
     stopped: list[StepRef] = field(default_factory=list)
+    rung: list[str] = field(default_factory=list)
 
     def send(self, steps: Sequence[Dispatch]) -> None:
         self.sent.extend(steps)
@@ -38,15 +41,29 @@ class Recorder:
     def stop(self, refs: Sequence[StepRef]) -> None:
         self.stopped.extend(refs)
 
+    def ring(self, ids: Sequence[str]) -> None:
+        self.rung.extend(ids)
+
 
 class Desk:
     """One executor at a time; `restart` is a crash and a new start on the same tables."""
 
-    def __init__(self, url: str, limits: Limits = DEFAULT) -> None:
+    def __init__(
+        self,
+        url: str,
+        limits: Limits = DEFAULT,
+        *,
+        tools: Registry | None = None,
+        authority: Authority | None = None,
+        told: Sequence[str] = (),
+    ) -> None:
         self.clock = VirtualClock()
         self.mailbox = LocalMailbox()
         self.out = Recorder()
         self.limits = limits
+        self.tools = Catalogue(tools or Registry.with_builtins())
+        self.authority = authority
+        self.told = told
         self.database = open_database(url)
         self.lease: lease.Lease | None = None
         self.executor = self._new_executor()
@@ -75,10 +92,10 @@ class Desk:
         with self.database.reading() as conn:
             return commands.get_many(conn, [request.command_id])[request.command_id]
 
-    def start(self, flow: Json, given: Json = None, **more: Any) -> str:  # noqa: ANN401
+    def start(self, flow: Json, given: Json = None, by: Principal = ANN, **more: Any) -> str:  # noqa: ANN401
         """Start a run that must be accepted."""
         run_id = new_run_id(self.clock.now())
-        request = Start(new_command_id(), run_id, flow, {} if given is None else given, ANN, **more)
+        request = Start(new_command_id(), run_id, flow, {} if given is None else given, by, **more)
         answer = self.ask(request)
         assert answer.ok, answer.reason
         return str(answer.data["run_id"])
@@ -129,7 +146,14 @@ class Desk:
             self.lease.release()
         self.lease = lease.acquire(self.database, "desk", ttl_s=30.0, now=self.clock.now())
         assert self.lease is not None
-        tools = Catalogue(Registry.with_builtins())
         return Executor(
-            self.database, self.lease, self.mailbox, self.out, self.clock, tools=tools, limits=self.limits
+            self.database,
+            self.lease,
+            self.mailbox,
+            self.out,
+            self.clock,
+            tools=self.tools,
+            limits=self.limits,
+            authority=self.authority,
+            notices=NoticeBook(self.out, self.told),
         )
