@@ -74,6 +74,12 @@ def place(conn: Connection, run_id: str) -> Place | None:
     return None if found is None else Place(*found)
 
 
+def definition_of(conn: Connection, run_id: str) -> str:
+    """Name the definition of a run that is there."""
+    found: str = conn.execute(select(_runs.definition_id).where(_runs.id == run_id)).scalar_one()
+    return found
+
+
 def places(
     conn: Connection, wanted: Wanted, *, after: tuple[float, str] | None = None, limit: int
 ) -> list[Place]:

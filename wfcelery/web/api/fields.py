@@ -37,6 +37,10 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
 
 
+def _flag(value: object) -> object:
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
 def _moment(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text)
@@ -83,8 +87,10 @@ Document = JsonValue
 
 AfterSeq = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=2**53)]
 Version = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=999_999_999)]
+Attempt = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Limit = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=200)]
 LongLimit = Annotated[int, BeforeValidator(_whole), Field(ge=1, le=1_000)]
+Flag = Annotated[bool, BeforeValidator(_flag)]
 Cursor = Annotated[str, Field(min_length=1, max_length=4_096)]
 
 

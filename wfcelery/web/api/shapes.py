@@ -195,6 +195,100 @@ class Validated(Shown):
     faults: list[Fault]
 
 
+class VoteShown(Shown):
+    """One person's word; `via` is the surface on which it was said."""
+
+    by: str
+    approve: bool
+    comment: str
+    form: JsonValue
+    at: Time
+    via: str | None
+
+
+class DecidedShown(Shown):
+    """How a gate was decided; `timed_out`: by the clock."""
+
+    by: list[str]
+    at: Time | None
+    comment: str
+    timed_out: bool
+
+
+class ComingShown(Shown):
+    """A step that follows an approval. `frozen`: exactly these arguments run."""
+
+    step: str
+    kind: str
+    what: str
+    description: str
+    args: JsonValue
+    frozen: bool
+    when: str | None
+
+
+class GateListed(Shown):
+    """A gate. `objection` says why the asker cannot decide it; null: they can."""
+
+    id: str
+    run_id: str
+    flow: str
+    version: int
+    step: str
+    attempt: int
+    newest_attempt: int
+    state: Literal["open", "approved", "denied", "cancelled"]
+    description: str
+    flow_description: str
+    created_by: str
+    author: str
+    key: str | None
+    opened_at: Time | None
+    deadline: Time | None
+    approvers: list[str]
+    escalated: bool
+    quorum: int
+    allow_self: bool
+    require_comment: bool
+    form: dict[str, JsonValue] | None
+    votes: list[VoteShown]
+    decided: DecidedShown | None
+    on_deny: str
+    on_timeout: str
+    objection: str | None
+
+
+class GateShown(GateListed):
+    """A gate with what an approval lets run; `action_hash` names exactly that."""
+
+    input: JsonValue
+    runs_next: list[ComingShown]
+    action_hash: str | None
+
+
+class GatePage(Shown):
+    """Gates of a run that have opened."""
+
+    items: list[GateShown]
+    next: Next
+
+
+class ApprovalPage(Shown):
+    """Gates that wait, the newest first."""
+
+    items: list[GateListed]
+    next: Next
+
+
+class DecisionShown(Shown):
+    """What came of it: decided, and how; or how many votes there are of those that it takes."""
+
+    decided: bool
+    approved: bool | None
+    votes: int | None
+    quorum: int | None
+
+
 class FindingShown(Shown):
     """One thing that was looked at, and what to do about it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from wfcelery.rights import Permission
-from wfcelery.web.api import definitions, description, runs, shapes, starting, stream, system, telling
+from wfcelery.web.api import definitions, description, gates, runs, shapes, starting, stream, system, telling
 from wfcelery.web.api.fields import Nothing
 from wfcelery.web.api.operation import Operation
 
@@ -135,6 +135,43 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         response=shapes.Stands,
         statuses={200: "It was taken, or is kept.", 404: GONE, 409: CONFLICT},
         repeatable=True,
+    ),
+    Operation(
+        method="GET",
+        path="/runs/{id}/gates",
+        name="list_gates",
+        summary="List the gates of a run that have opened.",
+        work=gates.of_run,
+        permission=Permission.READ,
+        query=gates.GatesQuery,
+        response=shapes.GatePage,
+        statuses={200: "The gates.", 404: GONE},
+    ),
+    Operation(
+        method="POST",
+        path="/runs/{id}/gates/{step}",
+        name="decide_gate",
+        summary="Approve or deny a gate.",
+        work=gates.decide,
+        permission=Permission.DECIDE,
+        body=gates.DecisionBody,
+        response=shapes.DecisionShown,
+        statuses={
+            200: "It is counted.",
+            404: "There is no such gate, or the run may not be read.",
+            409: "It is decided already, or not open.",
+        },
+        repeatable=True,
+    ),
+    Operation(
+        method="GET",
+        path="/approvals",
+        name="list_approvals",
+        summary="List the gates that wait for somebody.",
+        work=gates.waiting,
+        permission=Permission.READ,
+        query=gates.ApprovalsQuery,
+        response=shapes.ApprovalPage,
     ),
     Operation(
         method="GET",
