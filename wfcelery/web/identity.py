@@ -49,6 +49,8 @@ def visitor(desk: Desk, request: Request, now: float) -> Visitor:
     """Find out who comes. A bad token is nobody, whatever the cookie says."""
     kept = _session(desk, request.cookies.get(SESSION_COOKIE), now)
     session = kept or new_session(now)
+    if len(request.headers.getlist("authorization")) > 1:
+        raise InvalidInput("authorization", "is given twice; give it once")
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return Visitor(desk.authority.by_token(token.strip()), session, is_new=False, by_token=True)
