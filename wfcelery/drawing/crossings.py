@@ -9,7 +9,7 @@ from typing import Final
 from wfcelery.drawing.mesh import Links, Mesh
 
 MOST_SWEEPS: Final = 16
-WORK: Final = 120_000
+WORK: Final = 80_000
 """The links that all sweeps together may look at: a large picture is swept seldom."""
 
 

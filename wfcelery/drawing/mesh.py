@@ -15,8 +15,8 @@ from wfcelery.core.flow import Edge
 from wfcelery.drawing.layers import Layers
 from wfcelery.drawing.words import ASIDE
 
-MOST_BENDS: Final = 12_000
-MOST_PASSED: Final = 120_000
+MOST_BENDS: Final = 8_000
+MOST_PASSED: Final = 80_000
 """The longest ways, where all together would need more bends or pass more rows, run beside the picture."""
 
 Links: TypeAlias = list[list[int]]

@@ -13,7 +13,7 @@ from typing import Final
 from wfcelery.drawing.mesh import Links, Mesh
 
 MOST_ROUNDS: Final = 8
-WORK: Final = 60_000
+WORK: Final = 40_000
 """The nodes that all rounds together may move."""
 
 _BOX_GAP: Final = 24.0
