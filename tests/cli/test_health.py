@@ -23,7 +23,9 @@ def pulse(here: Path, valkey_url: str, monkeypatch: pytest.MonkeyPatch) -> Itera
         client.flushall()
 
 
-@pytest.mark.parametrize(("role", "who"), [("executor", "the executor"), ("beat", "beat")])
+@pytest.mark.parametrize(
+    ("role", "who"), [("executor", "the executor"), ("beat", "beat"), ("notifier", "the notifier")]
+)
 def test_it_goes_by_the_last_sign_of_life(
     pulse: Pulse, role: str, who: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -34,7 +36,7 @@ def test_it_goes_by_the_last_sign_of_life(
     assert call(capsys, "health", role) == Said(1, f"{who} was heard 40 s ago\n", "")
 
 
-@pytest.mark.parametrize("role", ["executor", "worker", "beat"])
+@pytest.mark.parametrize("role", ["executor", "worker", "beat", "notifier"])
 def test_a_broker_out_of_reach_is_not_healthy(
     role: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from wfcelery.errors import InvalidSettings
 from wfcelery.shell import guard
 
 EXECUTOR = frozenset({"wfcelery.executor"})
+NOTIFIER = frozenset({"wfcelery.notify"})
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +39,22 @@ def refusal(worker: WorkController, queues: frozenset[str] | None = None) -> str
 @pytest.mark.parametrize("broker", ["redis://h", "rediss://h/1", "redis+socket:///s"])
 def test_an_executor_on_the_solo_pool_with_its_queue_alone_is_fine(broker: str) -> None:
     guard.check_executor(worker("solo", broker), EXECUTOR)
+
+
+@pytest.mark.parametrize("pool", ["threads", "solo"])
+def test_a_notifier_on_threads_with_its_queue_alone_is_fine(pool: str) -> None:
+    guard.check_notifier(worker(pool), NOTIFIER)
+
+
+def test_a_notifier_in_several_processes_or_with_other_queues_is_refused() -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        guard.check_notifier(worker("prefork"), NOTIFIER)
+    said = "the notifier runs on threads, not on prefork; start it with `--pool threads`"
+    assert str(refused.value) == f"setting worker_pool: {said}"
+    with pytest.raises(InvalidSettings) as refused:
+        guard.check_notifier(worker("threads"), NOTIFIER | {"mail", "wfcelery.steps"})
+    said = "a notifier consumes wfcelery.notify alone; give mail, wfcelery.steps to another worker"
+    assert str(refused.value) == f"setting queues: {said}"
 
 
 @pytest.mark.parametrize("pool", ["solo", "threads", "prefork"])

@@ -241,7 +241,7 @@ SETTINGS = Settings(
 
 def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
     workforce = system.Workforce(concurrency=3, pool="threads", queues=("gpu", "wfcelery.steps"))
-    executor, worker, beat = system.programs(SETTINGS, workforce, ENVIRON)
+    executor, worker, beat, notifier = system.programs(SETTINGS, workforce, ENVIRON)
     common = {
         "PATH": "/bin",
         "PYTHONUNBUFFERED": "1",
@@ -261,17 +261,24 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
         "WFCELERY_LINK_DAYS": "0.5",
         "WFCELERY_LINK_LOGIN": "yes",
     }
-    assert (executor.environ, beat.environ) == (trusted, trusted)
+    assert (executor.environ, beat.environ, notifier.environ) == (trusted, trusted, trusted)
     assert worker.environ == common | {"WFCELERY_WORKER_KEY": worker_keys((SECRET,))[0]}
-    assert [each.command[1:] for each in (executor, worker, beat)] == [
+    assert [each.command[1:] for each in (executor, worker, beat, notifier)] == [
         ("-m", "wfcelery", "executor"),
         (
             *("-m", "wfcelery", "worker"),
             *("--concurrency", "3", "--pool", "threads", "--queues", "wfcelery.steps,gpu"),
         ),
         ("-m", "wfcelery", "beat"),
+        ("-m", "wfcelery", "notifier"),
     ]
-    assert [each.stop_s for each in (executor, worker, beat)] == [10, 30, 10]
+    assert [each.stop_s for each in (executor, worker, beat, notifier)] == [10, 30, 10, 10]
+
+
+def test_without_apprise_there_is_no_notifier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    programs = system.programs(SETTINGS, system.Workforce(concurrency=1), ENVIRON)
+    assert [each.name for each in programs] == ["executor", "worker", "beat"]
 
 
 def test_flower_listens_on_this_machine_only_and_its_password_is_in_no_command() -> None:

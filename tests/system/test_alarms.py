@@ -35,6 +35,8 @@ def test_every_query_is_answered_and_says_that_a_system_is_well(postgres_system:
         "Workers that were not heard for a minute": [],
         "Failures of the last hour, by flow and kind": [("one-stumble", "ToolError", 1)],
         "Steps that lost their worker and wait for a person (`on_lost": [],
+        "Notices that nobody will get any more, and why": [],
+        "Notices that wait for longer than they should": [(0,)],
         "Messages that could not be handled": [(0,)],
     }
 

@@ -22,7 +22,7 @@ from wfcelery.wire.keys import worker_keys
 FILE = ROOT / "docker-compose.yml"
 COMPOSE: dict[str, Any] = YAML(typ="safe").load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("executor", "worker", "beat", "flower")
+OURS = ("executor", "worker", "notifier", "beat", "flower")
 SECRETS = {
     "POSTGRES_PASSWORD": "pass-of-postgres",
     "REDIS_PASSWORD": "pass-of-redis",
@@ -122,7 +122,7 @@ def test_the_services_of_the_file_run_a_flow_and_its_health_checks_go_by_progres
     system = postgres_system
     composed = Composed(system)
     executors = [composed.start("executor") for _ in range(SERVICES["executor"]["deploy"]["replicas"])]
-    worker, beat, _ = (composed.start(each) for each in ("worker", "beat", "flower"))
+    worker, beat, notifier, _ = (composed.start(each) for each in ("worker", "beat", "notifier", "flower"))
     for service in OURS:
         composed.becomes(service, well=True)
     assert sum("standing by" in each.said() for each in executors) == 1
@@ -140,6 +140,9 @@ def test_the_services_of_the_file_run_a_flow_and_its_health_checks_go_by_progres
     standby.terminate()
     assert re.fullmatch(r"the executor was heard \d+ s ago\n", composed.becomes("executor", well=False))
     assert re.fullmatch(r"beat was heard \d+ s ago\n", composed.becomes("beat", well=False))
+
+    notifier.terminate()
+    assert re.fullmatch(r"the notifier was heard \d+ s ago\n", composed.becomes("notifier", well=False))
 
     assert composed.check("worker") == (0, f"worker worker@{socket.gethostname()} answers\n")
     worker.terminate()
