@@ -7,7 +7,7 @@ how to decide: links are made elsewhere, and are not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from wfcelery.core import values
 from wfcelery.core.decide import gates as rules
@@ -21,15 +21,22 @@ from wfcelery.store import gates as stored
 from wfcelery.store.gates import GateEvent, GateRow, GateVote
 
 if TYPE_CHECKING:
-    from wfcelery.executor.definitions import Definitions
+    from wfcelery.executor.definitions import Defined
     from wfcelery.store import Connection
 
-__all__ = ["GateState", "GateView", "gate", "objection_of", "open_gates"]
+__all__ = ["Definitions", "GateState", "GateView", "gate", "objection_of", "open_gates"]
 
 _ENDS: Final = frozenset({"step_done", "step_failed", "step_cancelled"})
 _AFTER: Final = frozenset({Label.NEXT, Label.JOIN, Label.PARALLEL, Label.IF, Label.ELSE})
 _END_OF_TIME: Final = 253_402_300_800.0
 """The year 10000: no table holds a later moment."""
+
+
+class Definitions(Protocol):
+    """Where definitions are found; threads may share it only if it says so."""
+
+    def get(self, conn: Connection, definition_id: str, /) -> Defined:
+        """Give the definition of a run."""
 
 
 def gate(

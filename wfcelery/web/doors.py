@@ -42,6 +42,6 @@ class Door:
 def all_doors() -> Sequence[Door]:
     """List every way in."""
     from wfcelery.web.api.table import DOORS as API_DOORS  # noqa: PLC0415 - same, below
-    from wfcelery.web.pages import login  # noqa: PLC0415 - the pages know what a door is
+    from wfcelery.web.pages import approval, gate, inbox, login  # noqa: PLC0415 - the pages know what a door is
 
-    return (*API_DOORS, *login.DOORS)
+    return (*API_DOORS, *login.DOORS, *approval.DOORS, *inbox.DOORS, *gate.DOORS)
