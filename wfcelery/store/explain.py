@@ -62,7 +62,7 @@ class Facts:
 
 def facts(conn: Connection, flow_of: Callable[[str], Flow], run_id: str) -> Facts | None:
     """Read everything about one run that says why it does not move; None if there is no such run."""
-    runs = news.runs_of(conn, run_id)
+    runs = news.runs_of(conn, run_id, most_live=news.CHUNK)
     if not runs:
         return None
     live = {run.id: run for run in runs if run.is_live}

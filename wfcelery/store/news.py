@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import select
+from sqlalchemy import or_, select
 
 from wfcelery.core import ids
-from wfcelery.core.state import Loop, WaitsFor
+from wfcelery.core.state import LIVE, Loop, WaitsFor
 from wfcelery.store import rows
-from wfcelery.store.schema import workflow_events, workflow_steps, workflows
+from wfcelery.store.schema import is_status, workflow_events, workflow_steps, workflows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,11 +51,19 @@ class Watched:
         return told
 
 
-def runs_of(conn: Connection, first: str) -> list[Run]:
-    """Give a run and the runs below it, each after its parent; nothing if there is no such run."""
+def runs_of(conn: Connection, first: str, *, most_live: int | None = None) -> list[Run]:
+    """Give a run and the runs below it, each after its parent; nothing if there is no such run.
+
+    With `most_live`, only those below it that are live, and about so many of the whole tree.
+    """
     root = select(workflows.c.root_id).where(workflows.c.id == first).scalar_subquery()
-    found = conn.execute(select(*rows.RUN).where(workflows.c.root_id == root).order_by(workflows.c.id))
-    runs = {row.id: rows.run(row) for row in found}
+    query = select(*rows.RUN).where(workflows.c.root_id == root)
+    if most_live is None:
+        query = query.order_by(workflows.c.id)
+    else:
+        wanted = or_(workflows.c.id == first, is_status(workflows, *LIVE))
+        query = query.where(wanted).order_by(workflows.c.id != first, workflows.c.id).limit(most_live + 1)
+    runs = {row.id: rows.run(row) for row in conn.execute(query)}
     below: dict[str, list[Run]] = {}
     for run in runs.values():
         if run.parent is not None:

@@ -29,6 +29,7 @@ __all__ = [
     "NoticeStatus",
     "any_waits",
     "due",
+    "failed",
     "forget",
     "get",
     "get_many",
@@ -74,6 +75,14 @@ _some = select(notices).where(notices.c.id.in_(bindparam("ids", expanding=True))
 _of_run = (
     select(notices)
     .where(notices.c.run_id == bindparam("run"))
+    .order_by(notices.c.created_at.desc(), notices.c.id.desc())
+    .limit(bindparam("most", type_=Integer))
+)
+
+
+_failed = (
+    select(notices)
+    .where(is_status(notices, NoticeStatus.FAILED))
     .order_by(notices.c.created_at.desc(), notices.c.id.desc())
     .limit(bindparam("most", type_=Integer))
 )
@@ -126,6 +135,11 @@ def any_waits(conn: Connection) -> bool:
 def of_run(conn: Connection, run_id: str, limit: int = 100) -> list[Notice]:
     """List the notices of a run, newest first."""
     return [_notice(row) for row in conn.execute(_of_run, {"run": run_id, "most": limit})]
+
+
+def failed(conn: Connection, limit: int = 100) -> list[Notice]:
+    """List those that nobody tries to send any more, newest first."""
+    return [_notice(row) for row in conn.execute(_failed, {"most": limit})]
 
 
 def forget(conn: Connection, before: float) -> int:

@@ -136,6 +136,7 @@ def opened(conn: Connection, run_id: str, names: Collection[str]) -> dict[tuple[
             _events.step.in_(sorted(names)),
             _events.item == NO_ITEM,
             _events.transition,
+            _events.type != "join_opened",  # It is not its turn yet.
         )
         .group_by(_events.step, _events.attempt)
     )
@@ -213,15 +214,8 @@ def total_items(conn: Connection, run_id: str, step: str) -> int | None:
     return len(args["items"]) if isinstance(args, dict) and isinstance(args.get("items"), list) else None
 
 
-def events(
-    conn: Connection,
-    run_id: str,
-    *,
-    before: int | None = None,
-    place: tuple[str, int] | None = None,
-    limit: int,
-) -> list[Event]:
-    """Read a page of history, newest first; `place` is a step and an item."""
+def events(conn: Connection, run_id: str, *, before: int | None = None, limit: int) -> list[Event]:
+    """Read a page of history, newest first; `before` is the number of the last event of the page before."""
     query = select(
         _events.seq,
         _events.at,
@@ -234,8 +228,6 @@ def events(
     ).where(_events.workflow_id == run_id)
     if before is not None:
         query = query.where(_events.seq < before)
-    if place is not None:
-        query = query.where(_events.step == place[0], _events.item == place[1], _events.transition)
     found = conn.execute(query.order_by(_events.seq.desc()).limit(limit))
     return [Event(*row[:-1], json.loads(row.data)) for row in found]
 
@@ -264,3 +256,16 @@ def waits(conn: Connection, run_ids: Sequence[str]) -> dict[str, list[tuple[str,
     for row in conn.execute(query) if run_ids else ():
         found.setdefault(row.workflow_id, []).append((row.definition_id, rows.attempt(row)))
     return found
+
+
+def counts_since(conn: Connection, moment: float) -> dict[str, int]:
+    """Count the runs of each flow that have started since a moment, among the newest `MOST_COUNTED`."""
+    newest = (
+        select(_runs.name)
+        .where(_runs.created_at >= moment)
+        .order_by(_runs.created_at.desc(), _runs.id.desc())
+        .limit(MOST_COUNTED)
+        .subquery()
+    )
+    query = select(newest.c.name, func.count()).group_by(newest.c.name)
+    return {name: count for name, count in conn.execute(query)}  # noqa: C416 - a row is no pair to mypy

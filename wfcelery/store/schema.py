@@ -300,6 +300,7 @@ notices: Final = Table(
     _one_of("status", NoticeStatus),
 )
 _partial("ix_notices_waiting", "status = 'waiting'", notices.c.next_at, notices.c.id)
+_partial("ix_notices_failed", "status = 'failed'", notices.c.created_at, notices.c.id)
 Index("ix_notices_run", notices.c.run_id, notices.c.created_at)
 
 

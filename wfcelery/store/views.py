@@ -89,7 +89,7 @@ def runs(
     """List runs without their steps, newest first: those that have one of the statuses and all the rest.
 
     `since` and `until` are the earliest and the latest start; `before` is the id of the last one of the page
-    before, `after` that of the first one of the page after. Without `payloads`, input and output are left out.
+    before, `after` that of the first one of the page after. Without `payloads` input and output are left out.
     """
     columns = [column for column in RUN if payloads or column.name not in _PAYLOADS]
     query = select(*columns).select_from(WITH_DEFINITION)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -21,6 +21,7 @@ from wfcelery.web.doors import all_doors
 from wfcelery.web.failures import NoSuchMethod, as_page, as_problem
 from wfcelery.web.guard import Guard
 from wfcelery.web.headers import Headers, KnownHost
+from wfcelery.web.prefix import Prefix
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -41,16 +42,28 @@ def make_app(settings: Settings, *, hosts: frozenset[str] | None = LOOPBACK) -> 
         named = urlsplit(settings.base_url or "").hostname
         known = hosts | ({f"[{named}]" if ":" in named else named} if named else frozenset())
         middleware.append(Middleware(KnownHost, hosts=known))
+    if desk.prefix:
+        middleware.append(Middleware(Prefix, prefix=desk.prefix))
     routes: list[Route | Mount] = [
         Route(door.path, Guard(desk, door).answer, methods=[door.method], name=door.name)
         for door in all_doors()
     ]
-    routes.append(Mount("/static", StaticFiles(directory=STATIC), name="static"))
+    routes.append(Mount("/static", _Static(directory=STATIC), name="static"))
     app = Starlette(
         routes=routes, middleware=middleware, lifespan=_lifespan, exception_handlers={HTTPException: _unknown}
     )
     app.state.desk = desk
     return app
+
+
+class _Static(StaticFiles):
+    """Files that browsers keep, and ask each time whether they are still the same."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401 - Starlette's signature
+        """Answer with a file, or that it has not changed."""
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 @asynccontextmanager

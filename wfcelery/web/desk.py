@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from wfcelery.workflows import Workflows
 from wfcelery.workflows.links import Links
 
 if TYPE_CHECKING:
+    from wfcelery.core.flow import Flow
     from wfcelery.store import Connection
 
 BAD_LINKS_A_MINUTE = 30
@@ -45,10 +47,16 @@ class Desk:
     bad_links: Limiter
     bad_logins: Limiter
     streams: Streams
+    one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Read one consistent state of the tables."""
         return self.links.reading()
+
+    def flow_of(self, conn: Connection, definition_id: str) -> Flow:
+        """Give the flow of a definition; those in use are kept."""
+        with self.one_at_a_time:
+            return self.definitions.get(conn, definition_id).flow
 
     def may(self, who: Principal | None, permission: str, resource: Resource | None = None) -> bool:
         """Tell whether somebody may do something; without a resource, whether to anything at all."""

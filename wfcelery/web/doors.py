@@ -42,6 +42,20 @@ class Door:
 def all_doors() -> Sequence[Door]:
     """List every way in."""
     from wfcelery.web.api.table import DOORS as API_DOORS  # noqa: PLC0415 - same, below
-    from wfcelery.web.pages import approval, gate, inbox, login  # noqa: PLC0415 - the pages know what a door is
+    from wfcelery.web.pages import (  # noqa: PLC0415 - the pages know what a door is
+        acts,
+        approval,
+        definitions,
+        gate,
+        inbox,
+        login,
+        run,
+        runs,
+        sheets,
+        step,
+        system,
+    )
 
-    return (*API_DOORS, *login.DOORS, *approval.DOORS, *inbox.DOORS, *gate.DOORS)
+    decisions = (*approval.DOORS, *inbox.DOORS, *gate.DOORS)
+    console = (*runs.DOORS, *run.DOORS, *step.DOORS, *acts.DOORS, *definitions.DOORS, *system.DOORS)
+    return (*API_DOORS, *login.DOORS, *decisions, *console, *sheets.DOORS)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse
 
 from wfcelery.core.values import Json
 from wfcelery.core.words import plain, visible
+from wfcelery.drawing.icons import SIGNS
 from wfcelery.insight.reasons import about
 from wfcelery.rights import Permission
+from wfcelery.store.times import iso
 from wfcelery.web import identity
+from wfcelery.web.words import took
 
 if TYPE_CHECKING:
     from http import HTTPStatus
@@ -67,6 +72,13 @@ def _pretty(value: Json) -> str:
     return plain(json.dumps(value, ensure_ascii=False, indent=2))
 
 
+def _said(text: str) -> Markup:
+    """Write a sentence of ours: it begins with a capital, and what stands in backticks is code."""
+    sentence = text[:1].upper() + text[1:]
+    # Escaped first: only our own element is added.
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(plain(sentence)))))  # noqa: S704 - same
+
+
 def _ago(moment: str | float | None, now: float) -> str:
     if moment is None:
         return ""
@@ -74,15 +86,18 @@ def _ago(moment: str | float | None, now: float) -> str:
     return f"{about(now - at)} ago" if now >= at else f"in {about(at - now)}"
 
 
-def _clock(moment: str | None) -> str:
-    return "" if not moment else f"{moment[:19].replace('T', ' ')} UTC"
+def _clock(moment: str | float | None) -> str:
+    written = iso(moment) if isinstance(moment, (int, float)) else moment
+    return "" if not written else f"{written[:19].replace('T', ' ')} UTC"
 
 
 _pages.filters.update(
     pretty=_pretty,
     ago=_ago,
     clock=_clock,
+    took=took,
+    said=_said,
     plain=lambda value: plain(str(value)),
     visible=lambda value: visible(str(value)),
 )
-_pages.globals["about"] = cast("Any", about)
+_pages.globals.update(about=cast("Any", about), SIGNS=SIGNS)

@@ -46,6 +46,15 @@ def upgrade() -> None:
         sqlite_where=waiting,
         postgresql_where=waiting,
     )
+    failed = sa.text("status = 'failed'")
+    op.create_index(
+        "ix_notices_failed",
+        "notices",
+        ["created_at", "id"],
+        unique=False,
+        sqlite_where=failed,
+        postgresql_where=failed,
+    )
     approval = sa.text("waits_for = 'approval'")
     op.create_index(
         "ix_workflow_steps_approval",
