@@ -56,7 +56,8 @@ class Guard:
         except WfceleryError as error:
             response = as_problem(request, error) if self._door.is_api else as_page(request, error)
         seen = getattr(request.state, "visitor", None)
-        if seen is not None and seen.is_new and not self._door.is_api and not _keeps_session(response):
+        wants_session = not (self._door.is_api or self._door.no_csrf)
+        if seen is not None and seen.is_new and wants_session and not _keeps_session(response):
             identity.keep_session(self._desk, response, seen.session)
         return response
 

@@ -22,6 +22,13 @@ PORT: Final = 8765
 
 def serve(settings: Settings, *, host: str = HOST, port: int = PORT, loglevel: str = "INFO") -> int:
     """Serve until told to stop; give the exit code."""
+    server = make_server(settings, host=host, port=port, loglevel=loglevel)
+    server.run()
+    return 0 if server.started else 1
+
+
+def make_server(settings: Settings, *, host: str, port: int, loglevel: str = "INFO") -> uvicorn.Server:
+    """Make what serves. Raises `InvalidSettings` for what must not be served there."""
     app = make_app(settings, hosts=LOOPBACK | {host.lower()})
     desk = app.state.desk
     if desk.is_open and not is_loopback(host):
@@ -31,15 +38,13 @@ def serve(settings: Settings, *, host: str = HOST, port: int = PORT, loglevel: s
         app,
         host=host,
         port=port,
-        root_path=desk.prefix,
         log_level=loglevel.lower(),
         access_log=False,  # Addresses hold the tokens of approval links.
         server_header=False,
+        ws="none",
         timeout_graceful_shutdown=3,
     )
-    server = _Server(config, desk.streams.stop)
-    server.run()
-    return 0 if server.started else 1
+    return _Server(config, desk.streams.stop)
 
 
 class _Server(uvicorn.Server):
