@@ -16,7 +16,7 @@ LOCAL: Final = "local"
 # reads is refused where the tables are opened, `run` before it begins, what writes by the executor.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "run": ("wfcelery.cli.run", "Run a flow to its end, here and now.", "start"),
-    "up": ("wfcelery.cli.up", "Run a whole system here: broker, executor, worker and beat.", LOCAL),
+    "up": ("wfcelery.cli.up", "Run a whole system here: broker, executor, worker, beat and console.", LOCAL),
     "validate": ("wfcelery.cli.validate", "Check flows and list every fault.", LOCAL),
     "graph": ("wfcelery.cli.graph", "Draw a flow, or a run with the status of its steps.", "read"),
     "define": ("wfcelery.cli.definitions", "Keep flows in the database under their names.", "define"),
@@ -48,6 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
         LOCAL,
     ),
     "beat": ("wfcelery.cli.processes", "Wake the executor every second.", LOCAL),
+    "web": ("wfcelery.cli.web", "Serve the console, approval pages and the JSON API.", LOCAL),
 }
 EXAMPLES: Final = (
     "wfcelery run flows/hello.yaml -i name=Ann",

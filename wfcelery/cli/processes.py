@@ -25,7 +25,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
-def _loglevel_option(command: F) -> F:
+def loglevel_option(command: F) -> F:
+    """Add `--loglevel`."""
     return click.option(
         "--loglevel",
         type=click.Choice(LEVELS, case_sensitive=False),
@@ -51,7 +52,7 @@ def _name_option(command: F) -> F:
 @_name_option
 @tools_option
 @database_option
-@_loglevel_option
+@loglevel_option
 @debug_option
 def executor(*, name: str | None, tools: str | None, database: str | None, loglevel: str) -> int:
     """Be the executor: the one process that writes.
@@ -59,7 +60,7 @@ def executor(*, name: str | None, tools: str | None, database: str | None, logle
     Needs the database, the broker, the secret key and the tools. A second one stands by and takes over when
     the first is gone. It makes and upgrades the tables by itself.
     """
-    settings = _with_broker(settings_of(database=database, tools=tools))
+    settings = with_broker(settings_of(database=database, tools=tools))
     see_modules_here()
     from wfcelery.shell.processes import run_executor
 
@@ -96,7 +97,7 @@ def executor(*, name: str | None, tools: str | None, database: str | None, logle
 )
 @_name_option
 @tools_option
-@_loglevel_option
+@loglevel_option
 @debug_option
 def worker(
     *,
@@ -112,7 +113,7 @@ def worker(
     Needs the broker, the worker key (`wfcelery keys` prints it) and the tools, and no database. Start as many
     as there is work for, on as many machines.
     """
-    settings = _with_broker(settings_of(tools=tools))
+    settings = with_broker(settings_of(tools=tools))
     see_modules_here()
     wanted = tuple(each.strip() for each in queues.split(",") if each.strip())
     if not wanted:
@@ -133,7 +134,7 @@ def worker(
 )
 @_name_option
 @database_option
-@_loglevel_option
+@loglevel_option
 @debug_option
 def notifier(*, name: str | None, database: str | None, loglevel: str) -> int:
     """Tell people: of gates, with a link for who may decide, and of how runs end.
@@ -141,7 +142,7 @@ def notifier(*, name: str | None, database: str | None, loglevel: str) -> int:
     Needs the database (to read), the broker, the secret key, apprise (`wfcelery[notify]`), the policy that
     says where people are reached, and WFCELERY_BASE_URL for links. One is enough; more share the work.
     """
-    settings = _with_broker(settings_of(database=database))
+    settings = with_broker(settings_of(database=database))
     see_modules_here()
     from wfcelery.shell.notifier_role import check
     from wfcelery.shell.processes import run_notifier
@@ -163,20 +164,20 @@ def notifier(*, name: str | None, database: str | None, loglevel: str) -> int:
     metavar="FILE",
     help="Where Celery's beat keeps its notes. Default: .wfcelery/beat-schedule.",
 )
-@_loglevel_option
+@loglevel_option
 @debug_option
 def beat(*, schedule: Path | None, loglevel: str) -> int:
     """Wake the executor every second.
 
     Needs the broker. One is enough; without any the executor still ticks by itself, and `doctor` says so.
     """
-    settings = _with_broker(settings_of())
+    settings = with_broker(settings_of())
     from wfcelery.shell.processes import run_beat
 
     return run_beat(settings, schedule=schedule, loglevel=loglevel)
 
 
-def _with_broker(settings: Settings) -> Settings:
+def with_broker(settings: Settings) -> Settings:
     """Refuse to start without a broker: there would be nothing to listen to."""
     from wfcelery.errors import NotReachable
 

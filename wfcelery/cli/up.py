@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wfcelery.shell.supervisor.system import Workforce
 
 FLOWER_PORT: Final = 5555
+WEB_PORT: Final = 8765
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,13 @@ class View:
 @click.option(
     "--queues", metavar="NAMES", help="More queues to take steps from, besides wfcelery.steps; by commas."
 )
+@click.option(
+    "--web-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help=f"Where the console listens, on this machine. Default: {WEB_PORT}, or another if that is taken.",
+)
+@click.option("--no-web", is_flag=True, help="Leave the console out.")
 @click.option("--flower", is_flag=True, help="Start Flower too, for this machine and with a password.")
 @click.option(
     "--flower-port",
@@ -77,13 +85,15 @@ def up(
     concurrency: int | None,
     pool: str,
     queues: str | None,
+    web_port: int | None,
+    no_web: bool,
     flower: bool,
     flower_port: int,
     tools: str | None,
     database: str | None,
     quiet: bool,
 ) -> int:
-    """Run a whole system here: broker, executor, worker and beat.
+    """Run a whole system here: broker, executor, worker, beat and console.
 
     Nothing has to be installed or set up: the database is a file in .wfcelery, the broker is a Valkey on a
     private socket. Each part is a process of its own; one that dies is started again. The other commands
@@ -106,6 +116,10 @@ def up(
         pool=pool,
         queues=tuple(name.strip() for name in (queues or "").split(",") if name.strip()),
     )
+    port = None if no_web or not system.is_web_installed() else system.web_port(web_port, WEB_PORT)
+    web = None if port is None else f"http://{system.WEB_HOST}:{port}"
+    if web and not settings.base_url:
+        settings = replace(settings, base_url=web)
     credentials = flowers.new_credentials(flower_port) if flower else None
     server = None if settings.broker_url else valkey.find_server()
     with ExitStack() as held:
@@ -117,12 +131,13 @@ def up(
             path = held.enter_context(valkey.socket_path((here / SYSTEM_FILE).parent))
             settings = replace(settings, broker_url=valkey.url_of(path))
             programs.append(valkey.program(server, path, os.environ))
-        programs += system.programs(settings, workforce, os.environ)
+        programs += system.programs(settings, workforce, os.environ, web_port=port)
         if credentials:
             programs.append(flowers.program(settings, flower_port, credentials, os.environ))
-        folder.note(here, database_url=settings.database_url, broker_url=settings.broker_url or "")
+        known = {"database_url": settings.database_url, "broker_url": settings.broker_url or ""}
+        folder.note(here, **known, base_url=settings.base_url)
         show = View(
-            banner=_banner(settings, workforce, flower_port, credentials),
+            banner=_banner(settings, workforce, web, flower_port, credentials),
             is_up=lambda: _has_tables(settings),
             quiet=quiet,
         )
@@ -166,7 +181,9 @@ def _has_tables(settings: Settings) -> bool:
         return False
 
 
-def _banner(settings: Settings, workforce: Workforce, port: int, credentials: Credentials | None) -> str:
+def _banner(
+    settings: Settings, workforce: Workforce, web: str | None, port: int, credentials: Credentials | None
+) -> str:
     from wfcelery.broker.names import STEPS_QUEUE
     from wfcelery.shell.supervisor import flower
 
@@ -177,6 +194,9 @@ def _banner(settings: Settings, workforce: Workforce, port: int, credentials: Cr
         f"  broker    {_without_password(settings.broker_url or '')}",
         f"  worker    {workforce.concurrency} at a time ({workforce.pool}), from {queues}",
     ]
+    if web:
+        is_open = settings.policy is None and settings.authorize is None
+        lines.append(f"  console   {web}{'  (nobody signs in: for this machine only)' if is_open else ''}")
     if credentials:
         who = f"user {credentials.user}, password {credentials.password}"
         lines.append(f"  Flower    http://{flower.HOST}:{port}  ({who})")

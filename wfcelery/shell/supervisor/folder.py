@@ -48,9 +48,10 @@ def secret_of(here: Path) -> str:
     return noted["secret_key"]
 
 
-def note(here: Path, **found: str) -> None:
-    """Note where the system is; what was noted before under other names stays."""
-    _note(here, from_file(here, SYSTEM_FILE) | found)
+def note(here: Path, **found: str | None) -> None:
+    """Note where the system is; what was noted before under other names stays, and None takes a name away."""
+    noted = from_file(here, SYSTEM_FILE) | found
+    _note(here, {name: value for name, value in noted.items() if value is not None})
 
 
 def _note(here: Path, noted: Mapping[str, str]) -> None:
