@@ -17,7 +17,14 @@ from wfcelery import Workflows
 from wfcelery.broker.names import Names
 from wfcelery.broker.pulse import Pulse
 
-OUR_TASKS = {"wfcelery.doorbell", "wfcelery.marker", "wfcelery.step", "wfcelery.tick", "wfcelery.watchdog"}
+OUR_TASKS = {
+    "wfcelery.doorbell",
+    "wfcelery.marker",
+    "wfcelery.notify",
+    "wfcelery.step",
+    "wfcelery.tick",
+    "wfcelery.watchdog",
+}
 BOTH = f"{TOOLS},tests.system.host_app"
 CALLS = """
 import json

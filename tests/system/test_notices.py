@@ -58,12 +58,12 @@ def environment(system: System, receiver: Receiver) -> dict[str, str]:
     return {"WFCELERY_POLICY": str(path), "WFCELERY_BASE_URL": BASE, "WFCELERY_NOTIFY": "channel:ops"}
 
 
-def begin(system: System, receiver: Receiver) -> tuple[Process, Process, Process]:
+def begin(system: System, receiver: Receiver, *options: str) -> tuple[Process, Process, Process]:
     told = environment(system, receiver)
     processes = (
         system.executor(ready=None, **told),
         system.worker(ready=None),
-        system.spawn("notifier", ready=None, **told),
+        system.spawn("notifier", *options, ready=None, **told),
     )
     system.ready(*processes)
     return processes
@@ -246,7 +246,7 @@ def test_a_link_is_in_no_table_no_log_no_message_and_no_address_anywhere(
 ) -> None:
     system = sqlite_system
     receiver.answers["channel"] = [500]
-    begin(system, receiver)
+    begin(system, receiver, "--loglevel", "DEBUG")
     with system.redis() as client, client.monitor() as monitor:
         run = system.start(gated(), {"sum": 1})
         tokens = links(got(system, receiver, "bob", "Please decide: gate of ship"))

@@ -238,6 +238,7 @@ def test_the_hosts_app_keeps_its_settings_and_gets_our_tasks_and_beat_entries() 
     assert set(hosting.tasks) - set(plain.tasks) == {
         "wfcelery.doorbell",
         "wfcelery.marker",
+        "wfcelery.notify",
         "wfcelery.step",
         "wfcelery.tick",
         "wfcelery.watchdog",

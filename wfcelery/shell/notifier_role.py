@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import time
+import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +15,7 @@ from wfcelery.broker.names import Names
 from wfcelery.broker.pulse import Pulse
 from wfcelery.broker.sender import Sender
 from wfcelery.errors import InvalidSettings, NotReachable, StoreError
+from wfcelery.executor.messages import NoticeTried
 from wfcelery.notify.notifier import Notifier
 from wfcelery.notify.post import NoApprise, Post, is_installed
 from wfcelery.rights.loading import load_authority
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("wfcelery.notifier")
 
 NAME: Final = "notifier"
-LONGEST_ID: Final = 255
+_ID: Final = re.compile(r"[!-~]{1,255}")
 
 
 class NotifierRole:
@@ -54,15 +57,27 @@ class NotifierRole:
     def tell(self, notice_ids: Sequence[object]) -> None:
         """Send notices, one after the other. What cannot be done now is asked for again by the executor."""
         for notice_id in notice_ids:
-            if not isinstance(notice_id, str) or len(notice_id) > LONGEST_ID:
+            if not isinstance(notice_id, str) or _ID.fullmatch(notice_id) is None:
                 logger.error("a message was dropped: it names no notice")
                 continue
             try:
-                tried = self._notifier.deliver(notice_id, time.time())
+                tried = self._tried(notice_id)
                 if tried is not None:
                     self._sender.push([self._seal.write(tried)])
             except (NotReachable, StoreError) as error:
-                logger.warning("notice %s waits: %s", ascii(notice_id), error)
+                logger.warning("notice %s waits: %s", notice_id, error)
+
+    def _tried(self, notice_id: str) -> NoticeTried | None:
+        try:
+            return self._notifier.deliver(notice_id, time.time())
+        except (NotReachable, StoreError):
+            raise
+        except Exception as error:  # noqa: BLE001 - one notice must not keep those behind it from being sent
+            # Its words, and those of whoever asked, may hold what was to be sent: only the place is told.
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"{type(error).__name__} at {frame.filename}:{frame.lineno}"
+            logger.error("notice %s could not be handled: %s", notice_id, what)  # noqa: TRY400 - same
+            return NoticeTried(notice_id, error=f"the notifier failed: {type(error).__name__}")
 
     def beat(self) -> None:
         """Say that this process takes messages."""
