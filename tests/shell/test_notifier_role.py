@@ -21,7 +21,7 @@ from wfcelery.errors import InvalidSettings
 from wfcelery.executor.messages import Message, NoticeTried
 from wfcelery.settings import Settings
 from wfcelery.shell.celery_app import make_app
-from wfcelery.shell.notifier_role import NotifierRole
+from wfcelery.shell.notifier_role import NotifierRole, check
 from wfcelery.store import notices
 from wfcelery.store.notices import Notice
 from wfcelery.wire.seal import Seal
@@ -133,3 +133,30 @@ def test_without_the_secret_key_there_is_no_notifier(valkey_url: str) -> None:
     settings = Settings(broker_url=valkey_url)
     with pytest.raises(InvalidSettings, match="the notifier needs it to sign links"):
         NotifierRole(make_app(settings), settings)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "flows.example.org",
+        "//flows.example.org",
+        "ftp://flows.example.org",
+        "javascript:alert(1)",
+        "https://",
+        "https://h/?a=b",
+        "https://h/#x",
+        "https://h/a b",
+        "https://h\nX: y",
+        "http://[",
+    ],
+)
+def test_what_no_link_can_begin_with_is_refused(url: str) -> None:
+    with pytest.raises(InvalidSettings) as refused:
+        check(Settings(secret_key=(SECRET,), base_url=url))
+    said = "must be where people reach `wfcelery web`, like https://example.org/flows"
+    assert str(refused.value) == f"setting base_url: {said}"
+
+
+@pytest.mark.parametrize("url", ["https://h", "http://127.0.0.1:8765/", "https://h/a/b", "http://[::1]:80"])
+def test_a_link_begins_with_where_the_web_is(url: str) -> None:
+    check(Settings(secret_key=(SECRET,), base_url=url))

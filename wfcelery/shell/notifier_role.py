@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from wfcelery.broker.client import connect, key_prefix
 from wfcelery.broker.names import Names
@@ -90,9 +91,21 @@ class NotifierRole:
 
 
 def check(settings: Settings) -> None:
-    """Refuse to start without what sends, and without the key that signs links."""
+    """Refuse to start without what sends and the key for links, or with what no link can begin with."""
     if not is_installed():
         raise NoApprise
     if not settings.secret_key:
         reason = "is not set; the notifier needs it to sign links (`wfcelery keys --new` prints a good one)"
         raise InvalidSettings("secret_key", reason)
+    if settings.base_url is not None and not _can_begin_a_link(settings.base_url):
+        reason = "must be where people reach `wfcelery web`, like https://example.org/flows"
+        raise InvalidSettings("base_url", reason)
+
+
+def _can_begin_a_link(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_plain = url.isprintable() and " " not in url and not parts.query and not parts.fragment
+    return is_plain and parts.scheme in ("http", "https") and bool(parts.hostname)
