@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import create_engine, inspect, text
 
@@ -154,6 +156,35 @@ def test_an_approver_gets_a_link_the_channel_none_and_the_starter_the_decision(
     assert links(receiver.received) == [token]
 
 
+def test_the_link_of_a_notice_shows_and_decides_on_the_web(sqlite_system: System, receiver: Receiver) -> None:
+    system = sqlite_system
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    base = f"http://127.0.0.1:{port}/flows"
+    told = environment(system, receiver) | {"WFCELERY_BASE_URL": base}
+    web = system.spawn("web", "--port", str(port), ready=None, **told)
+    system.ready(
+        system.executor(ready=None, **told),
+        system.worker(ready=None),
+        system.spawn("notifier", ready=None, **told),
+    )
+    run = system.start(gated(), {"sum": 5})
+    (asked,) = got(system, receiver, "bob", "Please decide: gate of ship")
+    (url,) = re.findall(rf"^{base}/a/\S+$", asked.body, re.MULTILINE)
+    with httpx.Client() as client:
+        system.until(lambda: answers(port), "the web to listen")
+        page = client.get(url)
+        assert page.status_code == 200, page.text
+        assert system.workflows.get(run)["status"] == "paused"
+        (csrf,) = re.findall(r'name="csrf" value="([^"]+)"', page.text)
+        decided = client.post(url, data={"csrf": csrf, "decision": "approve", "comment": "fine"})
+        assert decided.status_code == 200, decided.text
+        system.finish([run])
+        assert system.workflows.get(run)["output"] == 5
+        assert client.post(url, data={"csrf": csrf, "decision": "deny"}).status_code == 409
+    assert url.rpartition("/")[2] not in web.said()
+
+
 def test_a_reminder_brings_a_link_again_to_who_has_not_voted(
     sqlite_system: System, receiver: Receiver
 ) -> None:
@@ -280,6 +311,11 @@ def test_a_notifier_without_what_it_needs_says_what_to_set(sqlite_system: System
 
 def opened(system: System, run: str, recipient: str = "bob") -> tuple[str, int, str | None]:
     return statuses(system, run).get(("gate_opened", recipient), ("", 0, None))
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def make_due(system: System) -> None:
