@@ -18,9 +18,9 @@ from starlette.staticfiles import StaticFiles
 from wfcelery.errors import NotFound, Refused, WfceleryError
 from wfcelery.web.desk import Desk, make_desk
 from wfcelery.web.doors import all_doors
-from wfcelery.web.failures import NoSuchMethod, as_page, as_problem
+from wfcelery.web.failures import Broken, NoSuchMethod, as_page, as_problem
 from wfcelery.web.guard import Guard
-from wfcelery.web.headers import Headers, KnownHost
+from wfcelery.web.headers import ALWAYS, NO_STORE, Headers, KnownHost
 from wfcelery.web.prefix import Prefix
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def make_app(settings: Settings, *, hosts: frozenset[str] | None = LOOPBACK) -> 
     ]
     routes.append(Mount("/static", _Static(directory=STATIC), name="static"))
     app = Starlette(
-        routes=routes, middleware=middleware, lifespan=_lifespan, exception_handlers={HTTPException: _unknown}
+        routes=routes,
+        middleware=middleware,
+        lifespan=_lifespan,
+        exception_handlers={HTTPException: _unknown, Exception: _broken},
     )
     app.state.desk = desk
     return app
@@ -101,3 +104,13 @@ def _methods(request: Request) -> list[str]:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
         for method in route.methods or ()
     )
+
+
+def _broken(request: Request, error: Exception) -> Response:
+    """Answer for what we did not think of; the log has the rest. Nothing else has a hand in this answer."""
+    request.state.desk = request.app.state.desk
+    path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    failure = Broken(type(error).__name__)
+    response = (as_problem if path.startswith(API) else as_page)(request, failure, 500)
+    response.headers.update({**ALWAYS, "Cache-Control": NO_STORE})
+    return response

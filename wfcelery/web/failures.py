@@ -99,6 +99,19 @@ class NoSuchMethod(WfceleryError):
         return f"{self.args[0]} is not possible here"
 
 
+class Broken(WfceleryError):
+    """Something that nobody has thought of."""
+
+    code = "internal"
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+    def __str__(self) -> str:
+        return f"something went wrong here ({self.kind}); the log of the web process tells more"
+
+
 def status_of(error: WfceleryError) -> HTTPStatus:
     """Say which status an error has."""
     match error:

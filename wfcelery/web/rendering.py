@@ -42,7 +42,7 @@ def render(request: Request, template: str, *, status: HTTPStatus | int = 200, *
     desk, visitor = state.desk, getattr(state, "visitor", None)
     who = None if visitor is None else visitor.who
     text = _pages.get_template(template).render(
-        path=lambda name, **parts: path_to(request, name, **parts),
+        path=lambda name, /, **parts: path_to(request, name, **parts),
         here=request.url.path,
         who=who,
         is_open=desk.is_open,
@@ -55,7 +55,7 @@ def render(request: Request, template: str, *, status: HTTPStatus | int = 200, *
     return HTMLResponse(text, int(status))
 
 
-def path_to(request: Request, door: str, **parts: object) -> str:
+def path_to(request: Request, door: str, /, **parts: object) -> str:
     """Give the path of a door as the browser must ask for it, behind whatever prefix the app is served."""
     path = request.app.url_path_for(door, **parts)
     return f"{request.scope.get('root_path', '').rstrip('/')}{path}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wfcelery.store import Connection
 
 OUTCOME: Final = 120
-NARROWEST: Final = 0.6
+NARROWEST: Final = 1.0
 """The least width of a bar, in percent: what took no time is still to be seen."""
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wfcelery.store import Connection
 
 STEPS: Final = 100
-EVENTS: Final = 30
+EVENTS: Final = 15
 EVENTS_OF_A_PAGE: Final = 200
 NOTICES: Final = 20
 MOST_CHILDREN: Final = 50
