@@ -56,7 +56,15 @@ def test_a_whole_system_works_with_the_rights_of_the_documentation(guarded: Guar
 
     flower = start_flower(system)
     system.until(lambda: list(flower.workers().values()) == [True], "Flower to list the worker")
+
+    system.spawn("notifier")
+    failed = system.start(single("stumble", {"times": 9}, retry={"max_attempts": 1}))
+    system.finish([failed])
+    system.until(
+        lambda: system.query("SELECT 1 FROM notices WHERE status = 'failed'"), "a notice to be tried"
+    )
     with system.redis() as client:
+        system.until(lambda: "notifier" in Pulse(client, Names()).pulses(), "the notifier to be heard")
         system.until(lambda: "beat" in Pulse(client, Names()).pulses(), "beat to be heard")
         assert client.acl_log() == []
 

@@ -125,6 +125,7 @@ class ConnectedStep(bootsteps.StartStopStep):  # type: ignore[misc] # same
             parent.timer.call_after(0, role.begin)
             parent.timer.call_repeatedly(TICK_S, role.tick)
         if _Process.notifier is not None:
+            parent.timer.call_after(0, _Process.notifier.beat)
             parent.timer.call_repeatedly(TICK_S, _Process.notifier.beat)
         if _Process.worker is not None:
             _Process.worker.connected()
