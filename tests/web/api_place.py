@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-import socket
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx
-import uvicorn
 from jsonschema import Draft202012Validator
 
+from tests.web.server import Site
 from tests.workflows.system import SECRET
 from wfcelery.rights.token import hash_of
 from wfcelery.settings import Settings
 from wfcelery.web.api.openapi import document
-from wfcelery.web.app import make_app
 
 API: Final = "/api/v1"
 DOCUMENT: Final = document()
@@ -46,26 +42,12 @@ def policy() -> str:
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """Serve the app on a port of this machine, and give its address."""
-    app = make_app(settings)
-    sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(
-        app, log_level="warning", root_path=app.state.desk.prefix, timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, name="web")
-    thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started:
-        assert thread.is_alive()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    site = Site(settings)
+    site.open()
     try:
-        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+        yield site.url
     finally:
-        server.should_exit = True
-        thread.join(20)
-        sock.close()
+        site.close()
 
 
 def settings_for(broker_url: str, database_url: str, **more: Any) -> Settings:  # noqa: ANN401
@@ -102,7 +84,7 @@ def check(method: str, path: str, response: httpx.Response) -> None:
     operation = operation_of(method, path)
     kind = response.headers["content-type"].partition(";")[0]
     assert "token=" not in response.text, "no answer may hold an approval link"
-    assert "/approve/" not in response.text
+    assert re.search(r"/a/[\w-]{20}", response.text) is None
     if operation is None or response.status_code in (404, 405):
         assert kind == "application/problem+json"
     else:

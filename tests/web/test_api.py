@@ -315,11 +315,13 @@ def test_the_events_of_a_run_are_streamed_until_it_ends_and_none_is_missed(api: 
                 names.append(line[7:])
     events = api.get(f"/runs/{run_id}/events")["items"]
     assert ids[:-1] == [event["seq"] for event in events]
-    assert names == [*(event["type"] for event in events), "end"]
+    assert names == [*(event["type"] for event in events), "ended"]
     headers = {"Last-Event-ID": str(ids[1])}
     rest = httpx.get(f"{address}{API}/runs/{run_id}/stream", headers=headers, timeout=30).text
     assert f"id: {ids[2]}\n" in rest
     assert f"id: {ids[1]}\n" not in rest
+    everything = {"Last-Event-ID": str(ids[-1])}
+    assert httpx.get(f"{address}{API}/runs/{run_id}/stream", headers=everything).status_code == 204
     assert api.http.head(f"{API}/runs/{run_id}/stream").status_code == 200
     api.get(f"/runs/{run_id}/stream", 422, headers={"Last-Event-ID": "-1"})
     api.get("/runs/01k9z3n5m8q0r2t4v6x8y0a1b2/stream", 404)

@@ -40,6 +40,8 @@ class Sight:
 
 
 Look = Callable[["Connection"], Sight]
+Tell = Callable[[str, Sight], AsyncIterator[str]]
+"""Writes events for what has changed since the position that was seen last."""
 
 
 @dataclass(slots=True)
@@ -70,23 +72,32 @@ class Streams:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_over = False
 
-    async def response(self, request: Request, key: str, look: Look) -> Response:
+    @property
+    def is_full(self) -> bool:
+        """Tell whether another stream would be refused."""
+        return self._is_over or self._open >= self._most
+
+    async def response(
+        self, request: Request, key: str, look: Look, *, seen: str | None = None, tell: Tell | None = None
+    ) -> Response:
         """Answer with a stream of `changed` events for what `look` sees; streams with one `key` share it.
 
-        `look` is called in a thread, now and about twice a second. What it raises now is raised.
+        `look` is called in a thread, now and about twice a second. What it raises now is raised. `tell` may
+        write other events, and `seen` say what is known already.
         """
         first = await run_in_threadpool(self._look_once, look)
-        seen = request.headers.get("last-event-id") or request.query_params.get("seen") or ""
+        if seen is None:
+            seen = request.headers.get("last-event-id") or request.query_params.get("seen") or ""
         if first.ended and seen == first.position:
             return Response(status_code=204)  # Which tells a browser not to come back.
-        if self._is_over or self._open >= self._most:
+        if self.is_full:
             said = "there are too many streams; refresh the page by hand\n"
             return PlainTextResponse(said, 503, headers={"Retry-After": "30"})
         if request.method == "HEAD":
             return Response(media_type=KIND)
         topic = self._topics.get(key) or _Topic(look, first)
         topic.tell(first)
-        return _Stream(self, key, topic, seen)
+        return _Stream(self, key, topic, seen, tell or _changed)
 
     def stop(self) -> None:
         """Let every stream end; may be called from anywhere."""
@@ -94,7 +105,7 @@ class Streams:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake_all)
 
-    async def events(self, topic: _Topic, seen: str, news: asyncio.Event) -> AsyncIterator[str]:
+    async def events(self, topic: _Topic, seen: str, news: asyncio.Event, tell: Tell) -> AsyncIterator[str]:
         """Say what changes, until it ends."""
         clock = asyncio.get_running_loop().time
         until = clock() + LONGEST_S
@@ -102,8 +113,9 @@ class Streams:
         while not self._is_over and clock() < until:
             sight = topic.sight
             if sight.position != seen:
+                async for each in tell(seen, sight):
+                    yield each
                 seen = sight.position
-                yield f"id: {seen}\nevent: changed\ndata: {seen}\n\n"
             if sight.ended:
                 yield f"id: {seen}\nevent: ended\ndata: {seen}\n\n"
                 return
@@ -160,6 +172,10 @@ class Streams:
             topic.wake()
 
 
+async def _changed(_: str, sight: Sight) -> AsyncIterator[str]:
+    yield f"id: {sight.position}\nevent: changed\ndata: {sight.position}\n\n"
+
+
 def _looked(topic: _Topic, conn: Connection) -> Sight:
     try:
         return topic.look(conn)
@@ -170,18 +186,19 @@ def _looked(topic: _Topic, conn: Connection) -> Sight:
 class _Stream(StreamingResponse):
     """Counted from its first byte to its last, however it ends."""
 
-    def __init__(self, streams: Streams, key: str, topic: _Topic, seen: str) -> None:
+    def __init__(self, streams: Streams, key: str, topic: _Topic, seen: str, tell: Tell) -> None:
         self._streams = streams
         self._key = key
         self._topic = topic
         self._seen = seen
+        self._tell = tell
         super().__init__(iter(()), media_type=KIND, headers={"X-Accel-Buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         news = self._streams.join(self._key, self._topic)
         try:
             topic = self._streams.topic(self._key)
-            self.body_iterator = self._streams.events(topic, self._seen, news)
+            self.body_iterator = self._streams.events(topic, self._seen, news, self._tell)
             await super().__call__(scope, receive, send)
         finally:
             self._streams.leave(self._key, news)

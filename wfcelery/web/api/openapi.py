@@ -150,6 +150,8 @@ def _responses(each: Operation) -> dict[str, Any]:
 def _response(each: Operation, status: int, about: str) -> dict[str, Any]:
     if status >= HTTPStatus.BAD_REQUEST:
         return {"description": about, "content": {PROBLEM: {"schema": _ref(Problem)}}}
+    if status == HTTPStatus.NO_CONTENT:
+        return {"description": about}
     schema: dict[str, Any] = {"type": "object"} if each.media == "application/json" else {"type": "string"}
     if each.response is not None:
         schema = _ref(each.response)

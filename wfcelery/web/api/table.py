@@ -81,7 +81,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         permission=Permission.READ,
         query=stream.StreamQuery,
         media=stream.KIND,
-        statuses={200: "Events; the last one is named `end`.", 404: GONE},
+        statuses={
+            200: "Events; the last one is named `ended`.",
+            204: "The run has ended, and everything was seen.",
+            404: GONE,
+        },
     ),
     Operation(
         method="GET",
@@ -232,7 +236,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         name="show_system",
         summary="Say how the system is.",
         work=system.system,
-        permission=Permission.ADMIN,
+        permission=Permission.READ,
         response=shapes.SystemShown,
     ),
     Operation(
