@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -181,34 +180,24 @@ class House:
         found: Any = self.system.workflows.get(run)["steps"]
         return {step["name"]: step for step in found}
 
-    def digest(self) -> str:
-        """Name the content of all tables but those that beat."""
+    def quiet(self) -> None:
+        """Wait until nothing runs: what waits for people may wait on."""
+        self.system.until(
+            lambda: (seen := self.system.statuses()) and not seen.get("running"), "all runs to rest"
+        )
+
+    def content(self) -> dict[str, list[str]]:
+        """The rows of all tables but those that beat."""
         engine = create_engine(self.system.database_url)
         try:
             metadata = MetaData()
             metadata.reflect(engine)
             with engine.connect() as conn:
-                content = [
-                    (table.name, sorted(repr(tuple(row)) for row in conn.execute(select(table))))
+                return {
+                    table.name: sorted(repr(tuple(row)) for row in conn.execute(select(table)))
                     for table in metadata.sorted_tables
                     if table.name not in BEATING
-                ]
-        finally:
-            engine.dispose()
-        return hashlib.sha256(repr(content).encode()).hexdigest()
-
-    def everything(self) -> str:
-        """The content of all tables as one text."""
-        engine = create_engine(self.system.database_url)
-        try:
-            metadata = MetaData()
-            metadata.reflect(engine)
-            with engine.connect() as conn:
-                return "\n".join(
-                    repr(tuple(row))
-                    for table in metadata.sorted_tables
-                    for row in conn.execute(select(table))
-                )
+                }
         finally:
             engine.dispose()
 

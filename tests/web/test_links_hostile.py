@@ -32,15 +32,15 @@ def test_a_thousand_looks_of_scanners_change_nothing_and_then_one_post_decides(h
     site = house.site()
     run = house.ask()
     path = path_of(run)
-    house.system.until(lambda: house.system.out() == 0, "the system to be quiet")
-    before = house.digest()
+    house.quiet()
+    before = house.content()
     codes = asyncio.run(scan(site, path, 1_000))
     assert {method: set(found) for method, found in codes.items()} == {
         "GET": {200},
         "HEAD": {200},
         "OPTIONS": {405},
     }
-    assert house.digest() == before
+    assert house.content() == before
     assert house.status(run) == "paused"
     with site.browser() as client:
         assert post(client, path).status_code == 200
@@ -379,7 +379,7 @@ def test_a_link_is_in_no_table_no_log_no_event_and_no_answer(
         shown.append(starter.get(f"/api/v1/runs/{run}").text)
         shown.append(starter.get(f"/api/v1/runs/{run}/events").text)
     house.system.finish([run])
-    shown.append(house.everything())
+    shown.append(str(house.content()))
     shown += [process.said() for process in house.system.processes]
     # The client of the test writes down what it asks for, as every client may.
     ours = [each for each in caplog.records if not each.name.startswith(("httpx", "httpcore"))]
