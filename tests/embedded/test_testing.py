@@ -121,4 +121,7 @@ def test_a_quorum_of_groups_can_be_met() -> None:
     approval: Json = {"approvers": ["group:finance", "ann"], "quorum": 2}
     flow: Json = {"name": "q", "start": "ask", "steps": {"ask": {"approval": approval, "done": True}}}
     run = run_to_end(flow, decisions={"ask": "approve"})
-    assert run["output"] == {"approved": True, "by": ["finance-1", "finance-2"], "comment": "", "form": None}
+    people = ["finance-1", "finance-2"]
+    votes: Json = [{"by": who, "approved": True, "comment": "", "form": None} for who in people]
+    verdict: Json = {"approved": True, "by": people, "comment": "", "form": None, "votes": votes}
+    assert run["output"] == verdict
