@@ -23,6 +23,11 @@ allows; then the step has failed for good: it takes `on_error`; or, if optional,
 run fails. A worker that vanished under a step has a budget of its own. A denied gate takes `on_deny` or
 cancels the run.
 
+**Gates.** One denial denies, a quorum of different people approves; neither who started the run nor who
+defined its flow, unless the gate allows it. Its time and its reminders are counted from its opening. When its
+time is up it is denied, approved, or others are asked as well, once. People are told of all this, and of the
+end of a run that is nobody's sub-run, by effects.
+
 **Losers.** When a join of any or n fires, steps all of whose paths end in joins that have fired are needed
 by nobody: those not handed over are cancelled, the others asked to stop, and however they end, their tokens
 are dead.
@@ -41,8 +46,8 @@ that was known, is silent.
 decision.
 
 Read on in `begin` (tokens arrive, a step's turn comes), `attempts` (how an attempt goes on and ends), `loops`
-and `gates`, `endings` (of the run), `handover`, `reports` and `requests` (who says what), `reopen`, and
-`draft`, in which all of them write.
+and `gates`, `endings` (of the run), `notices` (who is told), `handover`, `reports` and `requests` (who says
+what), `reopen`, and `draft`, in which all of them write.
 """
 
 from __future__ import annotations
