@@ -130,8 +130,12 @@ def test_a_run_that_may_not_be_read_is_like_one_that_is_not_there(people: dict[s
         assert forbidden["detail"] == unknown["detail"].replace(MISSING, hidden)
     eve.post(f"/runs/{hidden}/cancel", {}, 404)
     assert [each["name"] for each in eve.get("/definitions")["items"]] == ["other"]
-    eve.get("/definitions/gate", 404)
-    eve.post("/runs", {"flow": "gate"}, 404)
+    digest = people["ann"].get("/definitions/gate")["id"]
+    for name, unknown in (("gate", "none"), ("gate@1", "none@1"), (digest, "0" * 64)):
+        said = eve.post("/runs", {"flow": name}, 404)
+        assert said == {**eve.post("/runs", {"flow": unknown}, 404), "detail": f"no definition {name}"}
+    for name in ("gate", "gate@1", "none", "none@1"):
+        assert eve.get(f"/definitions/{name}", 404)["detail"] == f"no definition {name}"
     assert [each["flow"] for each in eve.get("/approvals", params={"mine": "false"})["items"]] == ["other"]
     assert eve.post(f"/runs/{seen}/cancel", {})["status"] == "cancelled"
     assert people["ann"].get(f"/runs/{hidden}")["status"] == "paused"
@@ -148,7 +152,7 @@ def test_what_may_be_read_and_not_done_is_forbidden(people: dict[str, Client]) -
     bob.ask("DELETE", "/definitions/gate@1", 403)
     people["eve"].post("/definitions", {"flow": GATE}, 403)
     people["eve"].post("/validate", {"flow": GATE}, 403)
-    people["eve"].post("/runs", {"flow": {**GATE, "description": "mine"}}, 404)
+    people["eve"].post("/runs", {"flow": {**GATE, "description": "mine"}}, 403)
     assert people["eve"].post("/definitions", {"flow": {**OTHER, "name": "other2"}}, 201)["version"] == 1
     assert people["ann"].get(f"/runs/{run_id}")["status"] == "paused"
 

@@ -37,13 +37,16 @@ def run_of(call: Call[Any, Any], conn: Connection, permission: Permission = Perm
     raise NotFound("run", run_id)
 
 
-def require_flow(desk: Desk, who: Principal, permission: Permission, flow: str) -> None:
-    """Refuse what somebody may not do to a flow; one that may not be read is not there."""
+def require_flow(desk: Desk, who: Principal, permission: Permission, flow: str, asked: str) -> None:
+    """Refuse what somebody may not do to a flow; one that may not be read is not there.
+
+    `asked` is how they have named it: nothing else is said of it.
+    """
     resource = Resource(flow=flow)
     if desk.may(who, permission, resource):
         return
     if not desk.may(who, Permission.READ, resource):
-        raise NotFound("definition", flow)
+        raise NotFound("definition", asked)
     desk.require(who, permission, resource)
 
 

@@ -68,7 +68,7 @@ def one(call: Call[DefinitionQuery, None]) -> Reply:
             raise InvalidInput("query.version", "is given twice: it stands in the path, too")
         version = _version(written) if written else call.query.version
         found = _find(conn, name, version)
-        require_flow(call.desk, call.who, Permission.READ, found.name)
+        require_flow(call.desk, call.who, Permission.READ, found.name, _spelled(name, version))
         versions = [each.version for each in definitions.versions(conn, found.name)]
     return Reply({**_listed(found), "document": json.loads(found.document), "versions": versions})
 
@@ -99,7 +99,7 @@ def retire(call: Call[Nothing, None]) -> Reply:
     name, version = call.part("name"), _version(call.part("version"))
     with call.desk.reading() as conn:
         found = _find(conn, name, version)
-        require_flow(call.desk, call.who, Permission.DEFINE, found.name)
+        require_flow(call.desk, call.who, Permission.DEFINE, found.name, _spelled(name, version))
     gone = call.desk.workflows.retire(f"{name}@{version}", by=call.who)
     return Reply({"id": gone.id, "name": gone.name, "version": gone.version})
 
@@ -107,8 +107,12 @@ def retire(call: Call[Nothing, None]) -> Reply:
 def _find(conn: Connection, name: str, version: int | None) -> definitions.Definition:
     found = definitions.find(conn, name, version) if name.isprintable() else None
     if found is None:
-        raise NotFound("definition", name if version is None else f"{name}@{version}")
+        raise NotFound("definition", _spelled(name, version))
     return found
+
+
+def _spelled(name: str, version: int | None) -> str:
+    return name if version is None else f"{name}@{version}"
 
 
 def _version(text: str) -> int:

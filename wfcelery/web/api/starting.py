@@ -11,7 +11,7 @@ from pydantic import Field
 from wfcelery.core import ids
 from wfcelery.errors import InvalidInput, NotFound
 from wfcelery.executor.definitions import MAX_DIGITS
-from wfcelery.rights import Permission
+from wfcelery.rights import Permission, Resource
 from wfcelery.store import definitions
 from wfcelery.web.api.access import REPEAT_HEADER, repeated_run, require_flow
 from wfcelery.web.api.documents import checked_name, name_or_document
@@ -51,11 +51,11 @@ def start(call: Call[Nothing, StartBody]) -> Reply:
     flow = name_or_document(body.flow)
     with call.desk.reading() as conn:
         if isinstance(flow, str):
-            require_flow(call.desk, who, Permission.START, _name(conn, flow))
+            require_flow(call.desk, who, Permission.START, _name(conn, flow), flow)
         else:
             name = checked_name(call.desk, conn, flow, None)
             for permission in (Permission.DEFINE, Permission.START):
-                require_flow(call.desk, who, permission, name)
+                call.desk.require(who, permission, Resource(flow=name))
     run = call.desk.workflows.start(
         flow if isinstance(flow, str) else flow.data,
         body.input,
