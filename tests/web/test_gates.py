@@ -189,3 +189,20 @@ def test_who_cannot_decide_now_is_told_why(house: House) -> None:
     assert objection_of(view, Principal("bob"), True) == waits
     house.system.workflows.cancel(run, by=STARTER)
     assert objection_of(read(house, run), Principal("ann"), True) == "ask was cancelled"
+
+
+def test_gates_that_wait_are_read_page_by_page_on_postgresql(postgres_house: House) -> None:
+    runs = [postgres_house.start(gate_flow(f"page-{number}", approvers=["ann"])) for number in range(3)]
+    database = open_database(postgres_house.system.database_url)
+    definitions = Definitions(None, DEFAULT)
+    seen: list[str] = []
+    before = None
+    try:
+        with database.reading() as conn:
+            while found := gates.open_gates(conn, definitions, 1, before):
+                seen.append(found[0].run.id)
+                before = found[0].cursor
+    finally:
+        database.close()
+    assert [run for run in seen if run in runs] == runs[::-1]
+    assert len(seen) == len(set(seen))

@@ -7,6 +7,7 @@ import re
 import httpx
 import pytest
 
+from tests.system.system import SECRET
 from tests.web.server import STARTER, TOKENS, House, Page, Site, form_of, gate_flow, path_of, post
 
 
@@ -176,16 +177,25 @@ def test_a_link_for_who_is_no_approver_decides_nothing(house: House, site: Site)
     assert "bob is not an approver of ask; it waits for ann" in words(refused)
 
 
-def test_a_link_for_somebody_whom_the_policy_no_longer_knows_decides_nothing(
+def test_a_link_of_somebody_whom_the_policy_no_longer_knows_shows_and_decides_nothing(
     house: House, site: Site
 ) -> None:
     run = house.ask(approvers=["zoe"])
     with site.browser() as client:
         page = client.get(path_of(run, "zoe"))
-        assert "zoe may not decide gates of pay: the permission `decide` is missing" in words(page)
-        form = form_of(run, "zoe")
-        refused = client.post(path_of(run, "zoe"), data=form)
-    assert refused.status_code == 403
+        refused = client.post(path_of(run, "zoe"), data=form_of(run, "zoe"))
+    assert (page.status_code, refused.status_code) == (403, 403)
+    assert "zoe may neither read nor decide this any more" in words(page)
+    assert "the baker" not in page.text
+
+
+def test_a_link_of_somebody_who_may_only_read_decides_nothing(house: House, site: Site) -> None:
+    run = house.start(gate_flow("public-pay", approvers=["eve"]))
+    with site.browser() as client:
+        page = client.get(path_of(run, "eve"))
+        refused = client.post(path_of(run, "eve"), data=form_of(run, "eve"))
+    assert (page.status_code, refused.status_code) == (200, 403)
+    assert "eve may not decide gates of public-pay: the permission `decide` is missing" in words(refused)
 
 
 def test_a_member_of_a_group_decides_for_it(house: House, site: Site) -> None:
@@ -394,3 +404,15 @@ def test_a_page_tells_the_history(house: House, site: Site) -> None:
         page = words(client.get(path_of(run)))
     assert 'look done "found it"' in page
     assert "first done approved by bob: go on" in page
+
+
+def test_a_decision_that_is_not_confirmed_is_not_called_one(house: House) -> None:
+    """The executor does not know the key that this site signs its requests with."""
+    site = house.site(secret_key=("a secret that the executor has not", SECRET))
+    run = house.ask()
+    with site.browser() as client:
+        sent = post(client, path_of(run), comment="kept")
+    assert sent.status_code == 503
+    assert "it may still have been decided: load this page again in a while" in words(sent)
+    assert "kept" in words(sent)
+    assert "You have approved" not in words(sent)

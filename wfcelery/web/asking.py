@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
@@ -29,6 +29,9 @@ LONGEST_COMMENT: Final = 5_000
 LONG_VALUE: Final = 240
 """A value with more characters is folded."""
 LONG_LINES: Final = 8
+DEEPEST: Final = 3
+"""How deep maps are shown place by place, and in how many rows at most; beyond, they are shown as JSON."""
+MOST_ROWS: Final = 40
 APPROVE: Final = "approve"
 DENY: Final = "deny"
 
@@ -152,10 +155,19 @@ class Row:
 
 
 def rows_of(value: Json, name: str = "value") -> list[Row]:
-    """Write a value as rows of names and texts: of a map, one for each key."""
-    if isinstance(value, Mapping):
-        return [Row(visible(key), _text(inner)) for key, inner in value.items()]
-    return [] if value is None else [Row(name, _text(value))]
+    """Write a value as rows of names and texts: of maps, one for each place (`order.address.city`)."""
+    if not isinstance(value, Mapping):
+        return [] if value is None else [Row(name, _text(value))]
+    rows = list(_places(value, "", DEEPEST))
+    return rows if len(rows) <= MOST_ROWS else list(_places(value, "", 0))
+
+
+def _places(value: Mapping[str, Json], before: str, depth: int) -> Iterator[Row]:
+    for key, inner in value.items():
+        if isinstance(inner, Mapping) and inner and depth > 0:
+            yield from _places(inner, f"{before}{key}.", depth - 1)
+        else:
+            yield Row(visible(before + key), _text(inner))
 
 
 def _text(value: Json) -> str:

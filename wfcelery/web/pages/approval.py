@@ -14,7 +14,7 @@ from wfcelery.core import values
 from wfcelery.core.messages import Kind, Principal
 from wfcelery.errors import Refused, WfceleryError
 from wfcelery.insight.gates import GateView
-from wfcelery.rights import confirmed
+from wfcelery.rights import Permission, confirmed
 from wfcelery.web import asking, identity
 from wfcelery.web.doors import Door
 from wfcelery.web.failures import NotSignedIn, TooMany, status_of
@@ -69,7 +69,11 @@ def _opened(request: Request) -> tuple[Link, GateView, Principal]:
         desk.bad_links.note(address)
         raise
     _check_visitor(desk, visitor_of(request), link)
-    return link, view, confirmed(desk.authority, Principal(link.approver))
+    who = confirmed(desk.authority, Principal(link.approver))
+    resource = asking.resource_of(view)
+    if not any(desk.may(who, right, resource) for right in (Permission.DECIDE, Permission.READ)):
+        raise Refused(f"{who.id} may neither read nor decide this any more", "forbidden")
+    return link, view, who
 
 
 def _read(desk: Desk, token: str) -> tuple[Link, GateView]:
