@@ -1,4 +1,4 @@
-"""One browser for all tests of a process."""
+"""One browser and one office for all tests of a process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.browser import chromium
+from tests.browser.office import Office, office
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with chromium() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    with office(tmp_path_factory.mktemp("office")) as made:
+        yield made
