@@ -19,7 +19,7 @@ from sqlalchemy import Column, MetaData, Table, insert, select
 
 from tests.store.book import CHAIN, Book, value
 from wfcelery.errors import StoreError, UnknownSchema
-from wfcelery.store import migrations, notices, open_database, runs, signals, steps
+from wfcelery.store import gates, migrations, notices, open_database, runs, signals, steps
 from wfcelery.store.schema import VERSION_TABLE, metadata
 from wfcelery.store.times import Time, iso
 
@@ -266,6 +266,8 @@ def test_the_sweeps_find_their_rows_by_partial_indexes(database: Database) -> No
         "ix_signals_run": signals._of_runs,
         "ix_signals_key": signals._by_key,
         "ix_notices_waiting": notices._due,
+        "ix_workflow_steps_approval": gates._waiting,
+        "ix_workflow_steps_approval ": gates._waiting_before,
     }
     values: dict[str, object] = {
         "now": 1.0,
@@ -275,6 +277,8 @@ def test_the_sweeps_find_their_rows_by_partial_indexes(database: Database) -> No
         "key": "k",
         "shown": "x",
         "name": "n",
+        "ready_at": 1.0,
+        "id": "x",
     }
     values["ids"] = ["r1"]
     with database.reading() as conn:
