@@ -416,3 +416,17 @@ def test_a_decision_that_is_not_confirmed_is_not_called_one(house: House) -> Non
     assert "it may still have been decided: load this page again in a while" in words(sent)
     assert "kept" in words(sent)
     assert "You have approved" not in words(sent)
+
+
+def test_after_an_escalation_others_may_decide_too(house: House, site: Site) -> None:
+    run = house.ask(timeout_s=4, on_timeout="escalate", escalate_to=["bob"])
+    with site.browser() as client:
+        early = client.post(path_of(run, "bob"), data=form_of(run, "bob"))
+        assert early.status_code == 403
+        assert "bob is asked, too" in words(client.get(path_of(run)))
+        house.system.until(lambda: house.system.events(run, "gate_escalated"), "the gate to escalate")
+        page = words(client.get(path_of(run, "bob")))
+        assert "Nobody decided in time, so others were asked as well." in page
+        assert post(client, path_of(run, "bob")).status_code == 200
+    house.system.finish([run])
+    assert house.status(run) == "completed"
