@@ -1,7 +1,6 @@
 """The single writer. Read this after `core/decide`: it is the whole loop.
 
-    take a batch → ask who may → decide each message → write one transaction → hand over what may run
-    → let go of the messages
+    take a batch → ask who may → decide each → write one transaction → hand steps over → let the messages go
 
 A crash anywhere loses nothing: what was not committed is still in the mailbox; what was committed and not
 handed over is `ready` in the tables, and is found there by the next executor.
