@@ -226,6 +226,18 @@ def test_a_huge_run_is_shown_in_parts(api: Client) -> None:
     assert other["path"] == "query.cursor"
 
 
+def test_a_page_of_runs_ends_before_it_is_too_large(api: Client) -> None:
+    api.post("/definitions", {"flow": ECHO}, 201)
+    big = {"x": "x" * 900_000}
+    made = [api.post("/runs", {"flow": "echo", "input": big}, 201)["id"] for _ in range(4)]
+    for run_id in made:
+        ended(api, run_id)
+    first = api.get("/runs")
+    assert [run["id"] for run in first["items"]] == [made[3], made[2]]
+    second = api.get("/runs", params={"cursor": first["next"]})
+    assert ([run["id"] for run in second["items"]], second["next"]) == ([made[1], made[0]], None)
+
+
 def test_runs_are_told_things(api: Client) -> None:
     run_id = paused(api, WAIT)
     assert api.post(f"/runs/{run_id}/pause")["id"] == run_id

@@ -113,7 +113,7 @@ def requests(draw: st.DrawFn) -> tuple[str, str, dict[str, Any], Any]:
     return path, method, query, body
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
 @given(request=requests(), data=st.data())
 def test_whatever_is_sent_is_answered_as_the_document_says(
     place: tuple[Client, list[str]], request: tuple[str, str, dict[str, Any], Any], data: st.DataObject

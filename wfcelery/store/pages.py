@@ -43,14 +43,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run stands in the list, whose it is, and how large its payloads are."""
+    """Where a run stands in the list, and whose it is."""
 
     id: str
     created_at: float
     name: str
     created_by: str
     status: str
-    size: int
 
 
 def _size(*columns: Column[Any]) -> Label[int]:
@@ -64,7 +63,6 @@ _PLACE: Final = (
     _runs.name,
     _runs.created_by,
     _runs.status,
-    _size(_runs.input, _runs.output, _runs.error),
 )
 
 
@@ -103,6 +101,12 @@ def places(
         query = query.where(tuple_(_runs.created_at, _runs.id) < last)
     newest = query.order_by(_runs.created_at.desc(), _runs.id.desc()).limit(limit)
     return [Place(*row) for row in conn.execute(newest)]
+
+
+def sizes(conn: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """Say how large the payloads of runs are, by id."""
+    size = _size(_runs.input, _runs.output, _runs.error)
+    return {row.id: row.size for row in conn.execute(select(_runs.id, size).where(_runs.id.in_(list(ids))))}
 
 
 def runs(conn: Connection, ids: Sequence[str]) -> list[dict[str, Json]]:

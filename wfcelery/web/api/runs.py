@@ -142,18 +142,31 @@ def _chosen(
     call: Call[RunsQuery, None], conn: Connection, wanted: pages.Wanted, after: tuple[float, str] | None
 ) -> tuple[list[str], tuple[float, str] | None]:
     """Choose the runs of a page, and say after which one the next begins; None if there are no more."""
-    chosen: list[str] = []
-    size = scanned = 0
+    chosen, after = _readable(call, conn, wanted, after)
+    sizes = pages.sizes(conn, [run.id for run in chosen])
+    total = 0
+    for place, run in enumerate(chosen):
+        total += sizes.get(run.id, 0)
+        if place and total > MOST_BYTES:
+            last = chosen[place - 1]
+            return [each.id for each in chosen[:place]], (last.created_at, last.id)
+    return [each.id for each in chosen], after
+
+
+def _readable(
+    call: Call[RunsQuery, None], conn: Connection, wanted: pages.Wanted, after: tuple[float, str] | None
+) -> tuple[list[pages.Place], tuple[float, str] | None]:
+    chosen: list[pages.Place] = []
+    scanned = 0
     while scanned < MOST_SCANNED:
         wish = min(_SCAN, call.query.limit + 1) if call.desk.is_open else _SCAN
         found = pages.places(conn, wanted, after=after, limit=wish)
         for run in found:
             scanned += 1
             if call.desk.may(call.who, Permission.READ, resource_of(run)):
-                size += run.size
-                if len(chosen) == call.query.limit or (chosen and size > MOST_BYTES):
+                if len(chosen) == call.query.limit:
                     return chosen, after
-                chosen.append(run.id)
+                chosen.append(run)
             after = (run.created_at, run.id)
         if len(found) < wish:
             return chosen, None
