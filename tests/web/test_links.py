@@ -430,3 +430,12 @@ def test_after_an_escalation_others_may_decide_too(house: House, site: Site) -> 
         assert post(client, path_of(run, "bob")).status_code == 200
     house.system.finish([run])
     assert house.status(run) == "completed"
+
+
+def test_a_comment_that_no_table_can_hold_is_refused(house: House, site: Site) -> None:
+    run = house.ask()
+    with site.browser() as client:
+        sent = post(client, path_of(run), comment="a\x00b")
+        long = post(client, path_of(run), comment="x" * 1_100_000)
+    assert (sent.status_code, long.status_code) == (422, 422)
+    assert house.status(run) == "paused"

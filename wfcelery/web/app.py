@@ -56,6 +56,7 @@ def make_app(settings: Settings, *, hosts: frozenset[str] | None = LOOPBACK) -> 
         exception_handlers={HTTPException: _unknown, Exception: _broken},
     )
     app.state.desk = desk
+    app.state.routes = {route.name: route for route in routes}
     return app
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from wfcelery.core.messages import Principal
 from wfcelery.core.values import Json
 from wfcelery.core.words import visible
-from wfcelery.errors import InvalidSettings, NotConfirmed, NotFound, NotReachable, Refused
+from wfcelery.errors import InvalidInput, InvalidSettings, NotConfirmed, NotReachable, Refused
 from wfcelery.executor.definitions import Defined
 from wfcelery.insight import gates
 from wfcelery.insight.gates import GateView
@@ -106,8 +106,8 @@ def decide(desk: Desk, view: GateView, who: Principal, form: Typed, via: str) ->
             by=who,
             via=via,
         )
-    except NotFound:
-        raise
+    except InvalidInput as error:
+        return _again(status_of(error), f"{error}; nothing was decided", form)
     except Refused as error:
         blank = {"comment": "a comment is needed"} if view.gate.require_comment and not comment else {}
         return _again(status_of(error), str(error), form, blank)

@@ -57,7 +57,8 @@ def render(request: Request, template: str, *, status: HTTPStatus | int = 200, *
 
 def path_to(request: Request, door: str, /, **parts: object) -> str:
     """Give the path of a door as the browser must ask for it, behind whatever prefix the app is served."""
-    path = request.app.url_path_for(door, **parts)
+    # The app looks for a name among all its doors, one by one; a list of gates asks for hundreds of paths.
+    path = request.app.state.routes[door].url_path_for(door, **parts)
     return f"{request.scope.get('root_path', '').rstrip('/')}{path}"
 
 
