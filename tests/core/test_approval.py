@@ -13,8 +13,9 @@ from tests.model.table import ANN, Table
 from wfcelery.core.approval import is_approved, takes_others, way_from_gate
 from wfcelery.core.decide import Decision
 from wfcelery.core.document import insert_gates
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.flow import Gate, OnTimeout
-from wfcelery.core.messages import Answer, Dispatch, Kind, Principal, Resume, StepUnsent
+from wfcelery.core.messages import Answer, Kind, Principal, Resume, StepUnsent
 from wfcelery.core.state import NO_ITEM, RunStatus, StepStatus
 from wfcelery.core.validate import validate
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.model.flows_strategy import Document, Steps
 from tests.model.table import ANN, STARTER, Table
-from wfcelery.core.messages import Answer, CancelChild, Kind, Principal, StepDone, StopStep, TimerDue
+from wfcelery.core.effects import CancelChild, StopStep
+from wfcelery.core.messages import Answer, Kind, Principal, StepDone, TimerDue
 from wfcelery.core.state import RunStatus
 
 TOOL: Document = {"tool": "echo"}

@@ -10,8 +10,9 @@ from tests.model.driver import RUN_ID, START
 from tests.model.flows_strategy import Document, Steps
 from tests.model.table import ANN, STARTER, Table
 from wfcelery.core import gate_clock
+from wfcelery.core.effects import NoticeKind, Notify
 from wfcelery.core.flow import Gate, OnTimeout
-from wfcelery.core.messages import Answer, Decide, NoticeKind, Notify, Principal, TimerDue
+from wfcelery.core.messages import Answer, Decide, Principal, TimerDue
 from wfcelery.core.state import NO_ITEM, Attempt, StepRef
 from wfcelery.core.values import Json
 

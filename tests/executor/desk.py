@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Dispatch, Principal, Report, StepDone, StepFailed
+from wfcelery.core.messages import Principal, Report, StepDone, StepFailed
 from wfcelery.core.state import Error, StepRef
 from wfcelery.core.values import Json
 from wfcelery.embedded import VirtualClock

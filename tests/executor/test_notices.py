@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.executor.desk import BOB, Desk
-from wfcelery.core.messages import Cancel, Decide, NoticeKind, Notify, StepDone
+from wfcelery.core.effects import NoticeKind, Notify
+from wfcelery.core.messages import Cancel, Decide, StepDone
 from wfcelery.core.values import Json
 from wfcelery.executor.messages import NoticeTried
 from wfcelery.executor.notice_book import GAPS_S, GIVEN_UP_S, NOBODY_SENT, after, notice_id, rung_again

@@ -10,10 +10,10 @@ from typing import Any, get_args
 import pytest
 
 from tests.executor.desk import Desk, Recorder
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.messages import (
     Cancel,
     Decide,
-    Dispatch,
     EndStep,
     Hold,
     Kind,

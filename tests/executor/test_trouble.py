@@ -8,7 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from tests.executor.desk import ANN, Desk
-from wfcelery.core.messages import KeepSignal, Signal, StepDone
+from wfcelery.core.effects import KeepSignal
+from wfcelery.core.messages import Signal, StepDone
 from wfcelery.core.state import StepRef
 from wfcelery.core.values import Json
 from wfcelery.embedded.engine import new_run_id

@@ -9,19 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 from tests.model.flows_strategy import Document, compiled
 from wfcelery.core import decide as rules
 from wfcelery.core import fold
+from wfcelery.core.effects import CastVote, Dispatch, KeepSignal, Notify, StartChild, UseSignal
 from wfcelery.core.ids import run_id
-from wfcelery.core.messages import (
-    CastVote,
-    Dispatch,
-    KeepSignal,
-    NewRun,
-    Notify,
-    Principal,
-    RetryRun,
-    RunMessage,
-    StartChild,
-    UseSignal,
-)
+from wfcelery.core.messages import NewRun, Principal, RetryRun, RunMessage
 from wfcelery.core.rebuild import Row, rebuild
 from wfcelery.core.state import (
     NO_ITEM,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.flow import (
     Call,
     Delay,
@@ -34,7 +35,6 @@ from wfcelery.core.messages import (
     EndStep,
     Hold,
     Kind,
-    NoticeKind,
     Principal,
     Resume,
     RetryRun,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from wfcelery.core.document import compile_flow
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.flow import Flow, Gate
-from wfcelery.core.messages import NoticeKind
 from wfcelery.core.state import Attempt, Run, RunStatus, Vote, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.notify.facts import Facts

@@ -14,7 +14,8 @@ import pytest
 from tests.executor.desk import Desk
 from tests.notify.parts import POLICY, policy
 from tests.wire.parts import RING
-from wfcelery.core.messages import Cancel, Decide, NoticeKind, Principal
+from wfcelery.core.effects import NoticeKind
+from wfcelery.core.messages import Cancel, Decide, Principal
 from wfcelery.core.values import Json
 from wfcelery.executor.answers import new_command_id
 from wfcelery.executor.messages import NoticeTried

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.notify.parts import facts, notice, policy, vote
-from wfcelery.core.messages import NoticeKind
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.state import RunStatus, StepStatus
 from wfcelery.core.values import Json
 from wfcelery.notify.facts import Facts

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.notify.parts import OPENED, RUN, facts, notice, vote
-from wfcelery.core.messages import NoticeKind
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.values import Json
 from wfcelery.notify.texts import Text, Ways, text_of
 

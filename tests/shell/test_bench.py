@@ -15,7 +15,8 @@ from wfcelery.broker.client import connect
 from wfcelery.broker.mailbox import RedisMailbox
 from wfcelery.broker.names import Names
 from wfcelery.broker.sender import Sender
-from wfcelery.core.messages import Dispatch, Report, StepDone, StepFailed, Trace
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import Report, StepDone, StepFailed, Trace
 from wfcelery.core.state import Error, Prepared, StepRef
 from wfcelery.executor.answers import new_run_id
 from wfcelery.shell.bench import STOPPED, Bench, OrderRefused, StepFailure

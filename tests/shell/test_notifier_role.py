@@ -15,7 +15,7 @@ from tests.notify.receiver import Receiver, receiving
 from tests.wire.parts import RING, SECRET
 from wfcelery.broker.names import Names
 from wfcelery.broker.pulse import Pulse
-from wfcelery.core.messages import NoticeKind
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.values import Json
 from wfcelery.errors import InvalidSettings
 from wfcelery.executor.messages import Message, NoticeTried

@@ -12,7 +12,8 @@ from billiard.pool import ApplyResult
 from wfcelery.broker.client import connect
 from wfcelery.broker.mailbox import RedisMailbox
 from wfcelery.broker.names import Names
-from wfcelery.core.messages import Dispatch, StepFailed, StepLost, StepReturned
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import StepFailed, StepLost, StepReturned
 from wfcelery.core.state import Prepared, StepRef
 from wfcelery.executor.answers import new_run_id
 from wfcelery.executor.messages import Message

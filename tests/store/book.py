@@ -8,24 +8,16 @@ from typing import TYPE_CHECKING
 from wfcelery.core import decide as core
 from wfcelery.core import ids
 from wfcelery.core.document import compile_flow
-from wfcelery.core.messages import (
-    CastVote,
-    Decide,
-    KeepSignal,
-    NewRun,
-    Principal,
-    StepDone,
-    StepFailed,
-    StepSent,
-    UseSignal,
-)
+from wfcelery.core.effects import CastVote, KeepSignal, UseSignal
+from wfcelery.core.messages import Decide, NewRun, Principal, StepDone, StepFailed, StepSent
 from wfcelery.core.state import NO_ITEM, Error, StepRef
 from wfcelery.core.values import canonical
 from wfcelery.store import changes, check, definitions, signals, votes
 
 if TYPE_CHECKING:
+    from wfcelery.core.effects import Effect
     from wfcelery.core.flow import Flow
-    from wfcelery.core.messages import Effect, RunMessage
+    from wfcelery.core.messages import RunMessage
     from wfcelery.core.state import Run
     from wfcelery.core.values import Json
     from wfcelery.store import Connection, Database

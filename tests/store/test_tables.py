@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.store.book import CHAIN, GATE, NOW, WAIT, Book
-from wfcelery.core.messages import CastVote, KeepSignal
+from wfcelery.core.effects import CastVote, KeepSignal
 from wfcelery.core.state import StoredSignal, Vote
 from wfcelery.errors import StaleState, StoreError
 from wfcelery.store import commands, dead_letters, definitions, signals, votes

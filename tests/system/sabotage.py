@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wfcelery.tools import tool
 
 if TYPE_CHECKING:
-    from wfcelery.core.messages import Dispatch
+    from wfcelery.core.effects import Dispatch
 
 TOOLS = "tests.system.ledger,tests.system.sabotage"
 HARM = "WFCELERY_TEST_HARM"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.system.flower import start_flower
 from tests.system.flows import chain, single
 from tests.system.system import ROOT, System
-from tests.system.test_flower import start_flower
 from wfcelery.broker.names import Names
 from wfcelery.broker.pulse import Pulse
 

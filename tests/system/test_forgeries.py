@@ -16,7 +16,8 @@ from tests.system.flows import chain, single
 from tests.system.system import SECRET, Process, System
 from wfcelery.broker.names import EXECUTOR_QUEUE, MARKER_TASK, STEP_TASK, STEPS_QUEUE, Names
 from wfcelery.broker.task_message import task_message
-from wfcelery.core.messages import Cancel, Dispatch, Principal, StepDone
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import Cancel, Principal, StepDone
 from wfcelery.core.state import Prepared, StepRef
 from wfcelery.executor.answers import new_command_id, new_run_id
 from wfcelery.executor.messages import Start

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from wfcelery.core import ids
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.messages import (
     Cancel,
     Decide,
-    Dispatch,
     EndStep,
     Hold,
     Kind,

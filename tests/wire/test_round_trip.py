@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wire import parts
-from wfcelery.core.messages import Dispatch, Hold, Principal, StepBegun, StepDone
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import Hold, Principal, StepBegun, StepDone
 from wfcelery.core.state import StepRef
 from wfcelery.executor.messages import Message
 from wfcelery.wire import codec, orders

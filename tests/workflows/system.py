@@ -13,7 +13,7 @@ from celery import Celery
 from wfcelery.broker.client import connect
 from wfcelery.broker.mailbox import RedisMailbox
 from wfcelery.broker.names import Names
-from wfcelery.core.messages import Dispatch
+from wfcelery.core.effects import Dispatch
 from wfcelery.embedded import SystemClock
 from wfcelery.embedded.pool import ThreadPool
 from wfcelery.executor.executor import Executor

@@ -26,7 +26,7 @@ from wfcelery.tools import Registry
 from wfcelery.tools.catalogue import Catalogue
 
 if TYPE_CHECKING:
-    from wfcelery.core.messages import Dispatch
+    from wfcelery.core.effects import Dispatch
     from wfcelery.core.state import StepRef
     from wfcelery.executor.messages import Asked
     from wfcelery.rights import Authority

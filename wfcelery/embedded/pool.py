@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from wfcelery.core.messages import Dispatch, StepFailed
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import StepFailed
 from wfcelery.core.state import Error, StepRef
 from wfcelery.embedded.clock import VirtualClock
 from wfcelery.embedded.mailbox import LocalMailbox

@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from wfcelery.core import decide as core
-from wfcelery.core.flow import Flow
-from wfcelery.core.limits import Limits
-from wfcelery.core.messages import (
-    Answer,
-    Broken,
+from wfcelery.core.effects import (
     CancelChild,
     CastVote,
     Dispatch,
@@ -24,17 +20,23 @@ from wfcelery.core.messages import (
     FindSignal,
     HoldChild,
     KeepSignal,
-    NewRun,
     Notify,
-    RunMessage,
     StartChild,
+    StopStep,
+    TellParent,
+    UseSignal,
+)
+from wfcelery.core.flow import Flow
+from wfcelery.core.limits import Limits
+from wfcelery.core.messages import (
+    Answer,
+    Broken,
+    NewRun,
+    RunMessage,
     StepDone,
     StepFailed,
     StepPostponed,
     StepSent,
-    StopStep,
-    TellParent,
-    UseSignal,
 )
 from wfcelery.core.state import (
     NO_ITEM,

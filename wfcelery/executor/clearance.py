@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wfcelery.core.approval import is_approved
 from wfcelery.core.catalogue import ToolCatalogue
-from wfcelery.core.messages import Dispatch, Principal, StepFailed
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import Principal, StepFailed
 from wfcelery.core.state import Error
 from wfcelery.rights import Authority, Resource
 

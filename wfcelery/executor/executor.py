@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from wfcelery.core.catalogue import ToolCatalogue
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.limits import DEFAULT, Limits
-from wfcelery.core.messages import Answer, Broken, Dispatch, StepFailed, StepSent, TimerDue
+from wfcelery.core.messages import Answer, Broken, StepFailed, StepSent, TimerDue
 from wfcelery.core.state import Run, StepRef
 from wfcelery.errors import LostLease, NotReachable, StoreError
 from wfcelery.executor.asking import answered

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from wfcelery.core.messages import (
-    Cancel,
-    CancelChild,
-    ChildEnded,
-    FindSignal,
-    Hold,
-    HoldChild,
-    Kind,
-    NewRun,
-    Principal,
-    Resume,
-    Signal,
-    StartChild,
-    TellParent,
-)
+from wfcelery.core.effects import CancelChild, FindSignal, HoldChild, StartChild, TellParent
+from wfcelery.core.messages import Cancel, ChildEnded, Hold, Kind, NewRun, Principal, Resume, Signal
 from wfcelery.core.state import Error, RunStatus
 from wfcelery.errors import NotReachable, StoreError
 from wfcelery.executor import asking, starting

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.core.messages import Dispatch, StepBegun, StepDone, StepLost
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import StepBegun, StepDone, StepLost
 from wfcelery.core.state import StepRef, StepStatus
 from wfcelery.errors import WfceleryError
 from wfcelery.executor.messages import Holding, Message, Sign

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.core.messages import Notify
+from wfcelery.core.effects import Notify
 from wfcelery.core.values import canonical
 from wfcelery.executor.messages import NoticeTried
 from wfcelery.executor.ports import NoticePost

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from wfcelery.core.messages import Dispatch
+from wfcelery.core.effects import Dispatch
 
 IN_ONE: Final = 10
 BRIEF_IN_A_ROW: Final = 20

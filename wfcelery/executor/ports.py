@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from wfcelery.core.messages import Dispatch
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.state import StepRef
 from wfcelery.executor.messages import Message
 from wfcelery.executor.watch import Marker

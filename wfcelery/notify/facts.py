@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wfcelery.core import gate_clock
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.flow import Flow, Gate, OnTimeout
-from wfcelery.core.messages import NoticeKind
 from wfcelery.core.state import NO_ITEM, Attempt, Run, StepStatus, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.store import runs

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from wfcelery.core.decide.notices import votes_at
+from wfcelery.core.effects import NoticeKind
 from wfcelery.core.flow import Call, Foreach, Gate, OnTimeout, SubFlow
-from wfcelery.core.messages import NoticeKind
 from wfcelery.core.values import Json
 from wfcelery.notify import words
 from wfcelery.notify.facts import Facts

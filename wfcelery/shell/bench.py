@@ -15,7 +15,8 @@ from billiard.common import terminate_handler_fired
 from billiard.exceptions import SoftTimeLimitExceeded
 
 from wfcelery.broker.sender import Sender
-from wfcelery.core.messages import Dispatch, Report, StepBegun, StepFailed
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import Report, StepBegun, StepFailed
 from wfcelery.core.state import Error, StepRef
 from wfcelery.errors import NotReachable
 from wfcelery.shell.keeping import keep

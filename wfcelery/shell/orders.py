@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from wfcelery.core.messages import Dispatch
+from wfcelery.core.effects import Dispatch
 from wfcelery.errors import InvalidInput
 from wfcelery.wire.keys import Keyring
 from wfcelery.wire.orders import names_in, read_order, ref_text

@@ -21,7 +21,7 @@ from wfcelery.broker.names import (
 )
 from wfcelery.broker.sender import Sender
 from wfcelery.broker.task_message import task_message
-from wfcelery.core.messages import Dispatch
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.state import NO_ITEM, StepRef
 from wfcelery.errors import NotReachable
 from wfcelery.executor.messages import MarkerSeen

@@ -18,7 +18,8 @@ from celery.worker import state as celery_state
 from wfcelery.broker.client import connect, key_prefix
 from wfcelery.broker.names import STEP_TASK, Names
 from wfcelery.broker.sender import Sender
-from wfcelery.core.messages import Dispatch, Report, StepFailed, StepLost, StepReturned, Trace
+from wfcelery.core.effects import Dispatch
+from wfcelery.core.messages import Report, StepFailed, StepLost, StepReturned, Trace
 from wfcelery.core.state import Error, StepRef
 from wfcelery.errors import InvalidInput, InvalidSettings, NotReachable
 from wfcelery.executor.clock import SystemClock

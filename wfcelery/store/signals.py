@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from wfcelery.core.messages import KeepSignal
+    from wfcelery.core.effects import KeepSignal
 
 _table = signals.c
 _COLUMNS = ("id", "run_id", "name", "key", "payload", "created_at", "expires_at")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from wfcelery.core.messages import CastVote
+    from wfcelery.core.effects import CastVote
 
 _COLUMNS = ("workflow_id", "step", "attempt", "voter", "approve", "comment", "form", "at")
 _of_runs = select(votes).where(votes.c.workflow_id.in_(bindparam("ids", expanding=True))).order_by(votes.c.id)

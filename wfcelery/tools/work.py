@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.expressions import decode_secrets, resolve_secrets
-from wfcelery.core.messages import Dispatch, Report, StepDone, StepFailed, StepPostponed
+from wfcelery.core.messages import Report, StepDone, StepFailed, StepPostponed
 from wfcelery.core.state import Error
 from wfcelery.core.values import Json
 from wfcelery.errors import WfceleryError

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Final, get_args
 
 from wfcelery.core import values
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.expressions import decode_secrets
 from wfcelery.core.limits import DEFAULT, MIB, Limits
-from wfcelery.core.messages import Dispatch, Principal, Report, Request, Trace
+from wfcelery.core.messages import Principal, Report, Request, Trace
 from wfcelery.core.state import Error, Prepared
 from wfcelery.core.values import MAX_INTEGER, Json
 from wfcelery.errors import InvalidInput

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from wfcelery.core import ids
-from wfcelery.core.messages import Dispatch
+from wfcelery.core.effects import Dispatch
 from wfcelery.core.state import NO_ITEM, StepRef
 from wfcelery.errors import InvalidInput, InvalidSettings
 from wfcelery.wire import codec, envelope, fields

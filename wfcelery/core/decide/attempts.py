@@ -8,8 +8,8 @@ from wfcelery.core import ids, retry, values
 from wfcelery.core.decide import endings
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.scope import scope_of
+from wfcelery.core.effects import Dispatch, StartChild
 from wfcelery.core.flow import Call, Foreach, Label, OnItemError, OnLost, Step, SubFlow
-from wfcelery.core.messages import Dispatch, StartChild
 from wfcelery.core.state import DEAD, KEPT, NO_ITEM, Attempt, Error, Prepared, StepStatus, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.errors import ExpressionError

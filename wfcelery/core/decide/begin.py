@@ -11,6 +11,7 @@ from wfcelery.core.decide.draft import Draft, Token
 from wfcelery.core.decide.loops import begin_loop, go_on
 from wfcelery.core.decide.losers import losers
 from wfcelery.core.decide.render import prepare, preview_of, render
+from wfcelery.core.effects import FindSignal, UseSignal
 from wfcelery.core.flow import (
     Call,
     Delay,
@@ -25,7 +26,6 @@ from wfcelery.core.flow import (
     Until,
     Wait,
 )
-from wfcelery.core.messages import FindSignal, UseSignal
 from wfcelery.core.state import DEAD, NO_ITEM, Attempt, Error, Prepared, StepStatus, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.errors import ExpressionError, InvalidInput

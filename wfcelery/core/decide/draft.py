@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from wfcelery.core import values
+from wfcelery.core.effects import Dispatch, Effect, NoticeKind, Notify
 from wfcelery.core.flow import Edge, Flow, Step
 from wfcelery.core.limits import Limits
-from wfcelery.core.messages import Answer, Dispatch, Effect, NoticeKind, Notify
+from wfcelery.core.messages import Answer
 from wfcelery.core.state import (
     LIVE,
     NO_ITEM,

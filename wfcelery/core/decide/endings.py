@@ -8,7 +8,8 @@ from wfcelery.core import ids, values
 from wfcelery.core.decide import notices
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.scope import scope_of
-from wfcelery.core.messages import CancelChild, ChildEnded, StopStep, TellParent
+from wfcelery.core.effects import CancelChild, StopStep, TellParent
+from wfcelery.core.messages import ChildEnded
 from wfcelery.core.state import DEAD, NO_ITEM, Attempt, Error, RunStatus, StepStatus, WaitsFor
 from wfcelery.core.values import Json
 from wfcelery.errors import WfceleryError

@@ -9,8 +9,9 @@ from wfcelery.core.decide import endings, notices
 from wfcelery.core.decide.attempts import finish
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.notices import votes_at
+from wfcelery.core.effects import CastVote
 from wfcelery.core.flow import Flow, Gate, Label, OnTimeout
-from wfcelery.core.messages import Answer, CastVote, Decide, Kind, Principal
+from wfcelery.core.messages import Answer, Decide, Kind, Principal
 from wfcelery.core.schemas import problems
 from wfcelery.core.state import Attempt, Error, Run, StepStatus, Vote
 from wfcelery.core.values import Json

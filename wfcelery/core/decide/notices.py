@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wfcelery.core.decide.draft import Draft
+from wfcelery.core.effects import NoticeKind, Notify
 from wfcelery.core.flow import Gate
-from wfcelery.core.messages import NoticeKind, Notify
 from wfcelery.core.state import Attempt, Error, Run, Vote
 from wfcelery.core.values import Json
 

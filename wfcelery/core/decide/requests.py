@@ -8,20 +8,9 @@ from wfcelery.core.decide.attempts import fail, finish, launch, named_way, relea
 from wfcelery.core.decide.begin import begin_run, is_start, settle
 from wfcelery.core.decide.draft import Draft
 from wfcelery.core.decide.reports import ring
+from wfcelery.core.effects import HoldChild, KeepSignal
 from wfcelery.core.flow import Gate, Wait
-from wfcelery.core.messages import (
-    Answer,
-    Cancel,
-    Decide,
-    EndStep,
-    Hold,
-    HoldChild,
-    KeepSignal,
-    Resume,
-    Signal,
-    StepReady,
-    TimerDue,
-)
+from wfcelery.core.messages import Answer, Cancel, Decide, EndStep, Hold, Resume, Signal, StepReady, TimerDue
 from wfcelery.core.state import NO_ITEM, Attempt, Error, RunStatus, StepStatus, StoredSignal, WaitsFor
 
 
