@@ -251,6 +251,7 @@ def test_headers_that_cannot_be_are_refused(api: Client) -> None:
     for user in ("x" * 201, b"\xad"):
         assert api.get("/me", 422, headers={"X-Wfcelery-User": user})["path"] == "user"
     assert api.http.get(f"{API}/me", headers={"Host": "evil.example"}).status_code == 421
-    for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+    origins = [{"Origin": origin} for origin in ("https://evil.example", "null", "file://", "x")]
+    for headers in (*origins, {"Sec-Fetch-Site": "cross-site"}):
         assert api.post("/runs", body, 403, headers=headers)["code"] == "forbidden"
         assert api.post(f"/runs/{RUN}/cancel", None, 403, headers=headers)["code"] == "forbidden"

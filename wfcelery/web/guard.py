@@ -133,7 +133,7 @@ def _check_origin(desk: Desk, request: Request, *, is_api: bool) -> None:
     if origin is None or (origin == "null" and not is_api):
         return  # A page that names no referrer names no origin either; the form's own token decides.
     own = {request.headers.get("host", "").lower(), urlsplit(desk.settings.base_url or "").netloc.lower()}
-    if urlsplit(origin).netloc.lower() not in own:
+    if urlsplit(origin).netloc.lower() not in own - {""}:
         raise Refused("another site has sent this; nothing was done", "forbidden")
 
 
