@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -24,6 +25,7 @@ from wfcelery.web.headers import POLICY
 pytestmark = pytest.mark.xdist_group("browser")
 
 KEPT = "WFCELERY_TEST_SCREENSHOTS"
+FOR_ANN = ("gate", "inbox", "approval", "decided")
 INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=|javascript:")
 ORDERS = {"A-1041": 120, "A-1042": 79.5, "A-1043": 1450}
 
@@ -75,6 +77,17 @@ def pages(place: Office, runs: dict[str, str]) -> dict[str, str]:
     }
 
 
+def visited(page: Page, pages: dict[str, str]) -> Iterator[str]:
+    """Go to every page, as the one for whom it is; give its name."""
+    for user, is_theirs in (("stan", False), ("ann", True)):
+        page.context.clear_cookies()
+        sign_in(page, user)
+        for name, path in pages.items():
+            if (name in FOR_ANN) is is_theirs:
+                page.goto(path)
+                yield name
+
+
 def keep(page: Page, name: str, folder: Path) -> None:
     """Take a picture; it is kept where the documentation has its own, if that is wanted."""
     where = Path(os.environ[KEPT]) if KEPT in os.environ else folder
@@ -89,9 +102,7 @@ def test_axe_finds_no_fault_on_any_page(
     with tab(browser, place.base, size=DESK, dark=dark) as page:
         page.goto("/login")
         found["login"] = faults_of(page)
-        sign_in(page, "stan")
-        for name, path in pages.items():
-            page.goto(path)
+        for name in visited(page, pages):
             found[name] = faults_of(page)
             keep(page, f"{name}-dark" if dark else name, tmp_path)
     assert {name: faults for name, faults in found.items() if faults} == {}
@@ -102,9 +113,7 @@ def test_no_page_is_wider_than_a_phone(
 ) -> None:
     wide = []
     with tab(browser, place.base, size=PHONE) as page:
-        sign_in(page, "stan")
-        for name, path in pages.items():
-            page.goto(path)
+        for name in visited(page, pages):
             if is_too_wide(page):
                 wide.append(name)
             keep(page, f"{name}-phone", tmp_path)

@@ -34,9 +34,9 @@ def test_each_property_becomes_a_field_of_its_kind() -> None:
     fields = fields_of(SCHEMA)
     assert [(field.name, field.kind) for field in fields] == [
         ("amount", FieldKind.NUMBER),
+        ("size", FieldKind.CHOICE),
         ("count", FieldKind.INTEGER),
         ("urgent", FieldKind.CHECK),
-        ("size", FieldKind.CHOICE),
         ("colours", FieldKind.CHOICES),
         ("day", FieldKind.DATE),
         ("why", FieldKind.LONG),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from wfcelery.core import ids
 from wfcelery.core.flow import Flow, Gate, Wait
+from wfcelery.core.gate_clock import deadline
 from wfcelery.core.values import Json
 from wfcelery.store import steps
 
@@ -44,6 +45,6 @@ def describe(row: steps.Waiting, flow: Flow) -> Waiting:
         signal=action.signal if isinstance(action, Wait) else None,
         gate=action if isinstance(action, Gate) else None,
         shown=row.shown,
-        due_at=attempt.due_at,
+        due_at=deadline(action, attempt) if isinstance(action, Gate) else attempt.due_at,
         escalated=attempt.escalated,
     )

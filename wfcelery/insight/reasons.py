@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from wfcelery.broker.names import STEPS_QUEUE
 from wfcelery.core import ids
 from wfcelery.core.flow import Gate, OnTimeout, Wait
+from wfcelery.core.gate_clock import deadline
 from wfcelery.core.state import LIVE, NO_ITEM, RunStatus, StepStatus, WaitsFor
 from wfcelery.core.words import brief
 from wfcelery.settings import DEFAULT_LEASE_S
@@ -136,7 +137,9 @@ class _Steps:
             since = attempt.sent_at or attempt.ready_at
             return (*self._queued(each, since), since, None)
         code, message = self._waits(each)
-        return code, message, since, attempt.due_at
+        action = each.step.action
+        until = deadline(action, attempt) if isinstance(action, Gate) else attempt.due_at
+        return code, message, since, until
 
     def _holder(self, each: OpenStep) -> str | None:
         """Name the worker that has said it runs the step, before the tables were told."""
@@ -198,11 +201,12 @@ class _Steps:
             missing = [name for name in named if name not in voted]
             whose = _either(missing) if missing else whose
             given = f" ({len(voted)} of {gate.quorum} given)" if gate.quorum > 1 else ""
-            if attempt.due_at is not None:
+            ends = deadline(gate, attempt)
+            if ends is not None:
                 what = {OnTimeout.DENY: "denied", OnTimeout.APPROVE: "approved"}.get(
                     gate.on_timeout, "denied" if attempt.escalated else "escalated"
                 )
-                more = f", {what} by itself in {about(max(0.0, attempt.due_at - self._now))}"
+                more = f", {what} by itself in {about(max(0.0, ends - self._now))}"
         return (
             f"waits for the approval of {whose} at {_place(each)}{given}{self._since(each.opened_at)}{more}"
         )

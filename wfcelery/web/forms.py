@@ -148,7 +148,10 @@ def _properties(schema: Mapping[str, Json]) -> Iterator[tuple[str, Mapping[str, 
         # An empty text is no JSON; where null will do, nothing need be typed.
         yield WHOLE, schema, bool(schemas.complaints(schema, None))
         return
-    for name, inner in properties.items():
+    # A kept document has its keys in the order of the alphabet; this list is as it was written.
+    first = [name for name in required if isinstance(name, str)] if isinstance(required, Sequence) else []
+    for name in dict.fromkeys((*first, *properties)):
+        inner = properties[name]
         yield name, inner if isinstance(inner, Mapping) else {}, name in names
 
 
