@@ -36,7 +36,7 @@ def test_a_run_that_has_ended_is_told_at_once(gate: str, capsys: pytest.CaptureF
     finish(capsys, gate)
     said = call(capsys, "watch", gate)
     assert (said.code, said.out) == (0, "7\n")
-    assert re.sub(r"\d[\d.]* s", "TOOK", said.err) == "✓ g\n✓ e  TOOK\n✓ completed in TOOK\n"
+    assert re.sub(r"\d[\d.]* s", "TOOK", said.err) == "✓ g  TOOK\n✓ e  TOOK\n✓ completed in TOOK\n"
     whole = call(capsys, "watch", gate, "-q", "-o", "json")
     assert (whole.code, json.loads(whole.out)["status"], whole.err) == (0, "completed", "")
 
@@ -76,7 +76,7 @@ def test_the_end_of_a_run_ends_the_watching(
         assert watching.stdout is not None
         assert watching.stderr.readline() == "⏸ g  waits for approval\n"
         finish(capsys, gate)
-        assert watching.stderr.readline() == "✓ g\n"
+        assert watching.stderr.readline().startswith("✓ g  ")
         assert watching.stdout.read() == "7\n"
         assert watching.wait(10) == 0
 
