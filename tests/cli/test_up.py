@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,10 +66,11 @@ class System:
 
 @contextmanager
 def system(here: Path, *options: str, **more: str) -> Iterator[System]:
-    """A system in a folder; everything is gone in the end."""
+    """A system in a folder, without the console unless its port is given; everything is gone in the end."""
+    web = () if "--web-port" in options else ("--no-web",)
     with (here / "up.log").open("w") as errors:
         running = subprocess.Popen(
-            [WFCELERY, "up", "--concurrency", "2", *options],
+            [WFCELERY, "up", "--concurrency", "2", *web, *options],
             cwd=here,
             env=environment(**more),
             stdin=subprocess.DEVNULL,
@@ -90,13 +93,29 @@ def system(here: Path, *options: str, **more: str) -> Iterator[System]:
         pass
 
 
+def serves(address: str) -> bool:
+    """Wait for a page."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 - of our own
+                return answer.status == 200 and b"<h1>" in answer.read()
+        except urllib.error.URLError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
 def test_a_system_does_work_survives_a_dead_worker_and_stops(tmp_path: Path) -> None:
-    with system(tmp_path) as up:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with system(tmp_path, "--web-port", str(port)) as up:
+        console = f"http://127.0.0.1:{port}"
         assert up.banner == (
             "wfcelery is up; Ctrl-C stops it.\n"
             "  database  sqlite:///.wfcelery/wfcelery.db\n"
             f"  broker    redis+socket://{tmp_path}/.wfcelery/valkey.sock\n"
             "  worker    2 at a time (prefork), from wfcelery.steps\n"
+            f"  console   {console}  (nobody signs in: for this machine only)\n"
             "Start a flow from another terminal, in this folder:\n"
             "  wfcelery start FLOW.yaml -i key=value\n"
         )
@@ -113,6 +132,8 @@ def test_a_system_does_work_survives_a_dead_worker_and_stops(tmp_path: Path) -> 
         )
         first = up.call(*hello)
         assert (first.code, json.loads(first.out)["output"]) == (0, {"greeting": "Hello, Ann!"}), first.err
+        assert load({}, {}, tmp_path).base_url == console
+        assert serves(f"{console}/runs/{json.loads(first.out)['id']}")
         again = process("up", cwd=tmp_path)
         assert again == Said(
             4,
@@ -157,6 +178,17 @@ def test_a_broker_and_a_database_that_are_there_are_used(tmp_path: Path, valkey_
             assert [line for line in up.log.splitlines() if line.startswith("valkey")] == []
         client.flushall()
     assert not (tmp_path / ".wfcelery" / "wfcelery.db").exists()
+
+
+def test_a_port_for_the_console_that_is_taken_is_told_before_anything_starts(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = call(capsys, "up", "--web-port", str(port))
+    assert said.code == 5
+    assert f"port {port} cannot be used" in said.err
+    assert "--no-web" in said.err
 
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(

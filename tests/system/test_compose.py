@@ -22,7 +22,7 @@ from wfcelery.wire.keys import worker_keys
 FILE = ROOT / "docker-compose.yml"
 COMPOSE: dict[str, Any] = YAML(typ="safe").load(FILE.read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("executor", "worker", "notifier", "beat", "flower")
+OURS = ("executor", "worker", "notifier", "beat", "web", "flower")
 SECRETS = {
     "POSTGRES_PASSWORD": "pass-of-postgres",
     "REDIS_PASSWORD": "pass-of-redis",
@@ -53,6 +53,9 @@ class Composed:
     def __init__(self, system: System) -> None:
         self._system = system
         self.port = _free_port()
+        self.web_port = _free_port()
+        self.policy = system.folder / "policy.toml"
+        self.policy.write_text('[users.ann]\nallow = ["admin"]\n')
 
     def environment(self, service: str) -> dict[str, str]:
         """What the file gives a service, with this test's addresses, and nothing else of ours."""
@@ -63,6 +66,7 @@ class Composed:
         moved = {
             "WFCELERY_BROKER_URL": self._system.broker_url,
             "WFCELERY_DATABASE_URL": self._system.database_url,
+            "WFCELERY_POLICY": str(self.policy),
             "FLOWER_ADDRESS": "127.0.0.1",
             "FLOWER_PORT": str(self.port),
         }
@@ -70,8 +74,11 @@ class Composed:
         return here | told | {name: value for name, value in moved.items() if name in told}
 
     def command(self, words: list[str]) -> list[str]:
-        """A command as it stands in the file, but for a file that must not be shared with other tests."""
-        return [word.replace("/tmp", str(self._system.folder)) for word in words]  # noqa: S108
+        """A command as it stands in the file, but for what must not be shared with other tests."""
+        moved = {"/tmp": str(self._system.folder), "8765": str(self.web_port), "0.0.0.0": "127.0.0.1"}  # noqa: S104, S108
+        for here, there in moved.items():
+            words = [word.replace(here, there) for word in words]
+        return words
 
     def start(self, service: str) -> Process:
         log = self._system.folder / f"{service}-{len(self._system.processes)}.log"
@@ -93,7 +100,7 @@ class Composed:
         kind, *command = SERVICES[service]["healthcheck"]["test"]
         assert kind == "CMD"
         done = subprocess.run(
-            command,
+            self.command(command),
             cwd=self._system.folder,
             env=self.environment(service),
             capture_output=True,
@@ -122,7 +129,8 @@ def test_the_services_of_the_file_run_a_flow_and_its_health_checks_go_by_progres
     system = postgres_system
     composed = Composed(system)
     executors = [composed.start("executor") for _ in range(SERVICES["executor"]["deploy"]["replicas"])]
-    worker, beat, notifier, _ = (composed.start(each) for each in ("worker", "beat", "notifier", "flower"))
+    worker, beat, notifier = (composed.start(each) for each in ("worker", "beat", "notifier"))
+    web, _ = (composed.start(each) for each in ("web", "flower"))
     for service in OURS:
         composed.becomes(service, well=True)
     assert sum("standing by" in each.said() for each in executors) == 1
@@ -141,6 +149,8 @@ def test_the_services_of_the_file_run_a_flow_and_its_health_checks_go_by_progres
     assert re.fullmatch(r"the executor was heard \d+ s ago\n", composed.becomes("executor", well=False))
     assert re.fullmatch(r"beat was heard \d+ s ago\n", composed.becomes("beat", well=False))
 
+    web.terminate()
+    composed.becomes("web", well=False)
     notifier.terminate()
     assert re.fullmatch(r"the notifier was heard \d+ s ago\n", composed.becomes("notifier", well=False))
 
@@ -158,12 +168,13 @@ def test_a_worker_of_the_file_knows_neither_the_database_nor_the_secret_key() ->
     assert "WFCELERY_WORKER_KEY" in SERVICES["worker"]["environment"]
 
 
-def test_every_service_is_watched_and_started_again_and_only_flower_is_seen_from_this_machine() -> None:
+def test_every_service_is_watched_and_started_again_and_only_pages_are_seen_from_this_machine() -> None:
     assert set(SERVICES) == {"postgres", "redis", *OURS}
     assert {name for name, each in SERVICES.items() if "healthcheck" not in each} == set()
     assert {each["restart"] for each in SERVICES.values()} == {"unless-stopped"}
     assert {name: each["ports"] for name, each in SERVICES.items() if "ports" in each} == {
-        "flower": ["127.0.0.1:5555:5555"]
+        "flower": ["127.0.0.1:5555:5555"],
+        "web": ["127.0.0.1:8765:8765"],
     }
     for name in (*OURS, "redis"):
         service = SERVICES[name]
