@@ -12,7 +12,7 @@ SOURCES := $(wildcard wfcelery workers tests bench)
 INSTALL_FROM := pyproject.toml constraints.txt .ci/install
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test screenshots check format bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do printf '%-14s %s\n' "$$target" "$$text"; done
@@ -23,6 +23,11 @@ demo: .venv/.core ## run the sample flows to their end
 test: .venv/.everything ## run every test, on real servers that the suite starts itself (PYTEST_ARGS=... to choose)
 	@.ci/browser
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(PYTEST_ARGS)
+
+screenshots: .venv/.everything ## take the pictures of the documentation anew
+	@.ci/browser
+	mkdir -p docs/images
+	WFCELERY_TEST_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/browser/test_pages.py
 
 check: .venv/.everything ## formatting, lint, types and the direction of imports
 	$(BIN)/ruff format --check .
@@ -42,7 +47,7 @@ clean: ## remove what make built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.core: $(INSTALL_FROM)
-	@.ci/install '.[embedded]'
+	@.ci/install '.[embedded,web]'
 	@touch $@
 
 .venv/.everything: $(INSTALL_FROM)

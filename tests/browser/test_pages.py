@@ -25,6 +25,21 @@ from wfcelery.web.headers import POLICY
 pytestmark = pytest.mark.xdist_group("browser")
 
 KEPT = "WFCELERY_TEST_SCREENSHOTS"
+PICTURES = (
+    "approval",
+    "approval-phone",
+    "flow",
+    "flower",
+    "inbox",
+    "run",
+    "run-completed",
+    "run-dark",
+    "run-phone",
+    "runs",
+    "system",
+)
+"""Those of the documentation."""
+
 FOR_ANN = ("gate", "inbox", "approval", "decided")
 INLINE = re.compile(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son[a-z]+=|javascript:")
 ORDERS = {"A-1041": 120, "A-1042": 79.5, "A-1043": 1450}
@@ -90,7 +105,7 @@ def visited(page: Page, pages: dict[str, str]) -> Iterator[str]:
 
 def keep(page: Page, name: str, folder: Path) -> None:
     """Take a picture; it is kept where the documentation has its own, if that is wanted."""
-    where = Path(os.environ[KEPT]) if KEPT in os.environ else folder
+    where = Path(os.environ[KEPT]) if KEPT in os.environ and name in PICTURES else folder
     page.screenshot(path=where / f"{name}.png", animations="disabled")
 
 
