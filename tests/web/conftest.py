@@ -42,6 +42,12 @@ def postgres_house(
         yield from _house(tmp_path_factory.mktemp("web-postgres"), url)
 
 
+@pytest.fixture
+def quiet_house(tmp_path: Path, sqlite_url: str) -> Iterator[House]:
+    """A system that no other test has touched, for who compares all that it holds."""
+    yield from _house(tmp_path, sqlite_url)
+
+
 @pytest.fixture(scope="session")
 def site(house: House) -> Site:
     """The app with rights."""

@@ -7,7 +7,6 @@ import re
 import httpx
 import pytest
 
-from tests.system.system import SECRET
 from tests.web.server import STARTER, TOKENS, House, Page, Site, form_of, gate_flow, path_of, post
 
 
@@ -406,9 +405,9 @@ def test_a_page_tells_the_history(house: House, site: Site) -> None:
     assert "first done approved by bob: go on" in page
 
 
-def test_a_decision_that_is_not_confirmed_is_not_called_one(house: House) -> None:
-    """The executor does not know the key that this site signs its requests with."""
-    site = house.site(secret_key=("a secret that the executor has not", SECRET))
+def test_a_decision_that_is_not_confirmed_is_not_called_one(house: House, valkey_url: str) -> None:
+    """What this site says goes to a broker where no executor listens."""
+    site = house.site(broker_url=valkey_url.replace("unix://", "redis+socket://"))
     run = house.ask()
     with site.browser() as client:
         sent = post(client, path_of(run), comment="kept")

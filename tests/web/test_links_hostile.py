@@ -28,11 +28,12 @@ SCANNERS = (
 )
 
 
-def test_a_thousand_looks_of_scanners_change_nothing_and_then_one_post_decides(house: House) -> None:
+@pytest.mark.timeout(300)
+def test_a_thousand_looks_of_scanners_change_nothing_and_then_one_post_decides(quiet_house: House) -> None:
+    house = quiet_house
     site = house.site()
     run = house.ask()
     path = path_of(run)
-    house.quiet()
     before = house.content()
     codes = asyncio.run(scan(site, path, 1_000))
     assert {method: set(found) for method, found in codes.items()} == {
@@ -40,7 +41,8 @@ def test_a_thousand_looks_of_scanners_change_nothing_and_then_one_post_decides(h
         "HEAD": {200},
         "OPTIONS": {405},
     }
-    assert house.content() == before
+    after = house.content()
+    assert {name: rows for name, rows in after.items() if rows != before[name]} == {}
     assert house.status(run) == "paused"
     with site.browser() as client:
         assert post(client, path).status_code == 200
