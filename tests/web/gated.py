@@ -128,6 +128,14 @@ def made_ready(system: System, permitted: Sequence[str] = ()) -> list[tuple[obje
     return [each for each in (*rows, *told, *lines) if each[0] not in allowed]
 
 
+WRITTEN = ("workflow_definitions", "workflows", "workflow_steps", "workflow_events", "commands", "votes")
+
+
+def content(system: System) -> dict[str, list[tuple[object, ...]]]:
+    """The rows of the tables that requests change."""
+    return {table: sorted(system.query(f"SELECT * FROM {table}"), key=repr) for table in WRITTEN}  # noqa: S608
+
+
 def idle(system: System) -> None:
     """Wait until nothing is with a worker or on its way, and no sub-run is still to begin."""
     out = "s.status = 'running' OR (s.status = 'ready' AND NOT r.held)"  # What is held back goes nowhere.

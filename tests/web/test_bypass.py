@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.web.gated import bare, gated_house, gated_site, idle, made_ready, order, policy_text
+from tests.web.gated import bare, content, gated_house, gated_site, idle, made_ready, order, policy_text
 from tests.web.moves import Player
 from tests.web.server import TOKENS, House, Page, Site, form_of, path_of
 from wfcelery.executor.answers import new_run_id
@@ -231,8 +231,7 @@ def test_who_comes_without_a_name_starts_nothing_and_decides_nothing(
 ) -> None:
     run = start(people["stan"], order("nameless"))
     waits_at(house, run)
-    house.quiet()
-    before = house.content()
+    before = content(house.system)
     wrong: list[dict[str, str]] = [
         {},
         {"authorization": "Bearer"},
@@ -253,7 +252,7 @@ def test_who_comes_without_a_name_starts_nothing_and_decides_nothing(
             at_gate = client.post(f"/runs/{run}/gates/review/decide", data=form)
             assert {by_form.status_code, at_gate.status_code} <= {401, 403}, headers
     idle(house.system)
-    assert house.content() == before
+    assert content(house.system) == before
 
 
 def test_who_says_to_be_somebody_else_is_still_themselves(house: House, people: dict[str, Player]) -> None:
