@@ -400,3 +400,13 @@ def test_without_rights_a_link_still_is_for_its_approver(house: House) -> None:
         done = post(client, path_of(run))
     assert (refused.status_code, done.status_code) == (403, 200)
     house.system.finish([run])
+
+
+def test_a_browser_that_names_no_origin_decides(house: House, site: Site) -> None:
+    """As browsers do for a page that wants no referrer."""
+    run = house.ask()
+    with site.browser() as client:
+        headers = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+        sent = client.post(path_of(run), data=form_of(run), headers=headers)
+    assert sent.status_code == 200
+    house.system.finish([run])

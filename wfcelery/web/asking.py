@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from wfcelery.core.messages import Principal
 from wfcelery.core.values import Json
 from wfcelery.core.words import visible
 from wfcelery.errors import InvalidInput, InvalidSettings, NotConfirmed, NotReachable, Refused
-from wfcelery.executor.definitions import Defined
 from wfcelery.insight import gates
 from wfcelery.insight.gates import GateView
 from wfcelery.rights import Permission, Resource
@@ -21,9 +20,6 @@ from wfcelery.tools.registry import Registry
 from wfcelery.web.desk import Desk
 from wfcelery.web.failures import status_of
 from wfcelery.web.forms import WHOLE, Typed, fields_of, value_from
-
-if TYPE_CHECKING:
-    from wfcelery.store import Connection
 
 LONGEST_COMMENT: Final = 5_000
 LONG_VALUE: Final = 240
@@ -34,18 +30,6 @@ DEEPEST: Final = 3
 MOST_ROWS: Final = 40
 APPROVE: Final = "approve"
 DENY: Final = "deny"
-
-
-@dataclass(frozen=True, slots=True)
-class SharedDefinitions:
-    """The definitions of a desk, for threads: one is compiled at a time."""
-
-    desk: Desk
-
-    def get(self, conn: Connection, definition_id: str) -> Defined:
-        """Give a definition."""
-        with self.desk.one_at_a_time:
-            return self.desk.definitions.get(conn, definition_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +49,7 @@ class Outcome:
 def read_gate(desk: Desk, run_id: str, step: str, attempt: int | None = None) -> GateView | None:
     """Read a gate with everything that is told of it; None if there is none."""
     with desk.reading() as conn:
-        return gates.gate(conn, SharedDefinitions(desk), run_id, step, attempt, describe=_describe(desk))
+        return gates.gate(conn, desk.definitions, run_id, step, attempt, describe=_describe(desk))
 
 
 def resource_of(view: GateView) -> Resource:
