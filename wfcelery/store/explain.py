@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import and_, func, or_, select, text, tuple_
 
 from wfcelery.core.state import NO_ITEM, OPEN, WaitsFor
 from wfcelery.store import health, news, rows, votes, workers
@@ -16,7 +16,7 @@ from wfcelery.store.schema import workflow_events, workflow_steps
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from sqlalchemy import Connection
+    from sqlalchemy import ColumnElement, Connection
 
     from wfcelery.core.flow import Flow, Step
     from wfcelery.core.state import Attempt, Error, Run, Vote
@@ -86,10 +86,21 @@ def facts(conn: Connection, flow_of: Callable[[str], Flow], run_id: str) -> Fact
 
 
 def _open_rows(conn: Connection, run_ids: Sequence[str]) -> tuple[list[tuple[str, Attempt, Json]], int]:
-    """Read the open rows that wait for something outside of themselves, oldest first."""
-    wanted = (
-        _steps.workflow_id.in_(run_ids[: news.CHUNK]),
-        _steps.status.in_(sorted(OPEN)),
+    """Read the open rows that wait for something outside of themselves, oldest first, and count the others.
+
+    A loop's items are looked for only while the loop is open: there may be 100,000 that have ended.
+    """
+    some = run_ids[: news.CHUNK]
+    is_open = _steps.status.in_(sorted(OPEN))
+    outside = (_steps.workflow_id.in_(some), _steps.item == NO_ITEM, is_open)
+    loops = conn.execute(
+        select(_steps.workflow_id).where(*outside, _steps.waits_for == WaitsFor.ITEMS.value).distinct()
+    ).scalars()
+    looping = list(loops)
+    wanted: tuple[ColumnElement[bool], ...] = (
+        or_(and_(*outside), and_(_steps.workflow_id.in_(looping), _steps.item > NO_ITEM, is_open))
+        if looping
+        else and_(*outside),
         func.coalesce(_steps.waits_for, "").not_in(_INDIRECT),
     )
     shown = (_steps.workflow_id, _steps.waits_for, _steps.args)
@@ -99,8 +110,10 @@ def _open_rows(conn: Connection, run_ids: Sequence[str]) -> tuple[list[tuple[str
         attempt = rows.attempt(row)
         is_signal = attempt.waits_for is WaitsFor.SIGNAL
         found.append((row.workflow_id, attempt, json.loads(row.args) if is_signal and row.args else None))
+    if len(found) < MOST:
+        return found, 0
     count = conn.execute(select(func.count()).select_from(workflow_steps).where(*wanted)).scalar_one()
-    return found, max(0, count - len(found))
+    return found, count - len(found)
 
 
 def _opened(
@@ -109,8 +122,14 @@ def _opened(
     """Say when each of these opened, by its event."""
     places = [(run_id, each.name, each.item, each.attempt) for run_id, each, _ in found]
     columns = (_events.workflow_id, _events.step, _events.item, _events.attempt)
+    # The index is of transitions and sees only what is written out; SQLite wants the columns apart.
     query = select(*columns, func.max(_events.at).label("at")).where(
-        tuple_(*columns).in_(places), _events.type.in_(_OPENED)
+        _events.workflow_id.in_({place[0] for place in places}),
+        _events.step.in_({place[1] for place in places}),
+        _events.item.in_({place[2] for place in places}),
+        tuple_(*columns).in_(places),
+        _events.type.in_(_OPENED),
+        text("workflow_events.transition"),
     )
     return {tuple(row[:4]): row.at for row in conn.execute(query.group_by(*columns))} if places else {}
 
@@ -127,8 +146,8 @@ def _before(
     columns = (_steps.workflow_id, _steps.name, _steps.item, _steps.attempt)
     query = select(*columns, _steps.error).where(tuple_(*columns).in_(places))
     told = {}
-    for run_id, name, item, attempt, text in conn.execute(query):
-        error = rows.error(text)
+    for run_id, name, item, attempt, written in conn.execute(query):
+        error = rows.error(written)
         if error is not None:
             told[run_id, name, item, attempt + 1] = error
     return told

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy import and_, func, or_, select, text, tuple_
 
 from wfcelery.core.state import NO_ITEM, PEOPLE, Attempt, Run, RunStatus, StepStatus
 from wfcelery.core.values import Json
@@ -135,7 +135,7 @@ def opened(conn: Connection, run_id: str, names: Collection[str]) -> dict[tuple[
             _events.workflow_id == run_id,
             _events.step.in_(sorted(names)),
             _events.item == NO_ITEM,
-            _events.transition,
+            text("workflow_events.transition"),  # Written out: else SQLite does not see its index.
             _events.type != "join_opened",  # It is not its turn yet.
         )
         .group_by(_events.step, _events.attempt)
