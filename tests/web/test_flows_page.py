@@ -120,3 +120,18 @@ def test_who_may_not_read_a_flow_does_not_see_it(house: House, site: Site, flow:
 def test_a_flow_or_version_that_is_not_there_is_not_found(stan: httpx.Client, flow: str) -> None:
     assert stan.get("/flows/never-defined").status_code == 404
     assert stan.get(f"/flows/{flow}?version=99").status_code == 404
+
+
+def test_many_flows_are_listed_a_page_at_a_time(
+    house: House, stan: httpx.Client, flow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("aa-1", "aa-2", "aa-3"):
+        house.system.workflows.define(echo_flow(name), by="stan")
+    monkeypatch.setattr("wfcelery.web.pages.definitions.PAGE", 2)
+    first = get(stan, "/flows").text
+    assert "aa-2" in first
+    assert "aa-3" not in first
+    [following] = [link for link in links(first) if "after=" in link]
+    second = get(stan, f"/flows{following}").text
+    assert "aa-3" in second
+    assert "aa-2" not in Page(second).words

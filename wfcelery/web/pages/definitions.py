@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wfcelery.store import Connection
     from wfcelery.store.definitions import Definition
 
+PAGE: Final = 200
 DAY_S: Final = 86_400.0
 MOST_VERSIONS: Final = 50
 LONGEST_KEY: Final = 200
@@ -44,18 +45,30 @@ ANY: Final[Mapping[str, Json]] = {"type": "object", "description": "The input of
 
 
 def listing(request: Request) -> Response:
-    """Show the newest version of every flow that the visitor may see."""
+    """Show the newest version of every flow that the visitor may see, by name and a page at a time."""
     desk, who = desk_of(request), visitor_of(request).who
+    after = request.query_params.get("after", "")
     with desk.reading() as conn:
         found = [
             each
             for each in stored.listing(conn)
-            if desk.may(who, Permission.READ, Resource(each.name))
-            or desk.may(who, Permission.START, Resource(each.name))
+            if each.name > after
+            and (
+                desk.may(who, Permission.READ, Resource(each.name))
+                or desk.may(who, Permission.START, Resource(each.name))
+            )
         ]
         counts = run_page.counts_since(conn, time.time() - DAY_S)
-        described = {each.name: desk.flow_of(conn, each.id).description for each in found}
-    return render(request, "definitions.html", found=found, counts=counts, described=described)
+    page = found[:PAGE]
+    return render(
+        request,
+        "definitions.html",
+        found=page,
+        counts=counts,
+        described={each.name: _description(each) for each in page},
+        following=page[-1].name if len(found) > PAGE else "",
+        is_first=not after,
+    )
 
 
 def show(request: Request) -> Response:
@@ -133,6 +146,12 @@ def _page(
         may_start=desk.may(who, Permission.START, resource),
         message=message,
     )
+
+
+def _description(definition: Definition) -> str:
+    """Read what a flow says of itself; it need not be compiled for that."""
+    document = json.loads(definition.document)
+    return str(document.get("description") or "") if isinstance(document, dict) else ""
 
 
 def _found(request: Request, conn: Connection) -> Definition:

@@ -52,17 +52,28 @@
     return [part, ...part.querySelectorAll("*")].filter((each) => each.scrollLeft || each.scrollTop);
   }
 
+  // What is read aloud when it changes must stay the same element: only what is in it is new.
+  function put(old, fresh) {
+    if (!old.hasAttribute("aria-live")) {
+      old.replaceWith(fresh);
+      return;
+    }
+    old.className = fresh.className;
+    old.replaceChildren(...fresh.childNodes);
+  }
+
   function replace(old, fresh) {
     carryOver(old, fresh);
+    const kept = old.hasAttribute("aria-live") ? old : fresh;
     const active = old.contains(document.activeElement) ? document.activeElement : null;
-    const focused = active && (active === old ? fresh : twin(active, old, fresh));
+    const focused = active && (active === old ? kept : twin(active, old, fresh));
     const range = active && "selectionStart" in active ? [active.selectionStart, active.selectionEnd] : null;
     const places = scrolled(old).map((each) => [
-      each === old ? fresh : twin(each, old, fresh),
+      each === old ? kept : twin(each, old, fresh),
       each.scrollLeft,
       each.scrollTop,
     ]);
-    old.replaceWith(fresh);
+    put(old, fresh);
     for (const [each, left, top] of places) if (each) each.scrollTo(left, top);
     if (!focused) return;
     focused.focus({ preventScroll: true });
