@@ -391,6 +391,19 @@ def test_a_page_says_what_differs_from_the_last_approval(house: House, site: Sit
     assert "pay.value.to" not in page
 
 
+def test_arguments_that_nobody_knows_yet_are_not_called_the_same(house: House, site: Site) -> None:
+    flow = gate_flow("unknown", approvers=["ann"])
+    flow["steps"]["pay"]["args"] = {"value": "{{input.amount}} by {{steps.ask.result.by[0]}}"}
+    first = house.start(flow)
+    with site.browser() as client:
+        post(client, path_of(first))
+        other = house.start(flow, {"amount": 9_000, "to": "the baker"})
+        page = words(client.get(path_of(other)))
+    assert "filled in when its turn comes" in page
+    assert "Since the last approval" not in page
+    assert "The same arguments" not in page
+
+
 def test_a_page_tells_the_history(house: House, site: Site) -> None:
     flow = gate_flow("told", approvers=["ann"])
     flow["start"] = "look"

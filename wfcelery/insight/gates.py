@@ -221,7 +221,12 @@ def _digest(row: GateRow, coming: Sequence[Coming]) -> str:
 
 
 def _before(conn: Connection, definitions: Definitions, row: GateRow, gate: Gate) -> Before | None:
-    """Compare with the last approval, if the same people were asked then: others may not know of it."""
+    """Compare with the last approval, if the same people were asked then: others may not know of it.
+
+    Where nothing is filled in beforehand there is nothing to compare: two unknowns are not the same.
+    """
+    if not row.shown:
+        return None
     for each in stored.approved_before(conn, row):
         defined = definitions.get(conn, each.definition_id)
         step = defined.flow.steps.get(row.attempt.name)
