@@ -16,8 +16,8 @@ from tests.workflows.system import SECRET, System, eventually
 from wfcelery.broker.client import connect
 from wfcelery.broker.names import Names
 from wfcelery.broker.pulse import Pulse
-from wfcelery.insight.queues import lengths
 from wfcelery.executor.messages import Holding
+from wfcelery.insight.queues import lengths
 from wfcelery.store import open_database, workers
 from wfcelery.wire.keys import worker_keys
 
