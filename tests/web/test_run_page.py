@@ -201,11 +201,19 @@ def test_who_may_only_read_is_offered_nothing_and_refused_everything(house: Hous
     assert house.status(run) == "paused"
 
 
+def test_who_may_not_decide_is_not_asked_to(house: House, site: Site, stan: httpx.Client) -> None:
+    run = house.start(gate_flow("public-gate", approvers=["ann"]))
+    with site.browser("eve") as eve:
+        for path in (f"/runs/{run}", f"/runs/{run}/steps/ask"):
+            assert "Decide" not in words(eve, path)
+            assert "Decide" in words(stan, path)
+
+
 def test_nobody_sees_a_run_of_a_flow_that_they_may_not_read(house: House, site: Site) -> None:
     run = house.ask()
     with site.browser("eve") as eve:
         for path in ("", "/events", "/steps/ask", "/stream"):
-            assert eve.get(f"/runs/{run}{path}").status_code == 403, path
+            assert eve.get(f"/runs/{run}{path}").status_code == 404, path
 
 
 def test_secrets_are_shown_as_names_only(house: House, stan: httpx.Client) -> None:

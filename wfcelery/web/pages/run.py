@@ -97,6 +97,7 @@ def show(request: Request) -> Response:
         notices=sent,
         children=children,
         gates=gates,
+        may_decide=desk.may(who, Permission.DECIDE, Resource(run.name, run.id, run.created_by)),
         acts=run_acts.possible(desk, who, run),
         input=written(run.input),
         output=None if head.output is None and run.completed_at is None else written(head.output),
@@ -146,14 +147,11 @@ async def stream(request: Request) -> Response:
 
 
 def allowed(request: Request, conn: Connection) -> run_page.Head:
-    """Read the run of a request's path, if its visitor may."""
+    """Read the run of a request's path; one that its visitor may not read is not there."""
     head = run_page.head(conn, request.path_params["run_id"])
-    visitor = visitor_of(request)
-    if visitor.who is None:
+    resource = Resource(head.run.name, head.run.id, head.run.created_by)
+    if not desk_of(request).may(visitor_of(request).who, Permission.READ, resource):
         raise NotFound("run", head.run.id)
-    desk_of(request).require(
-        visitor.who, Permission.READ, Resource(head.run.name, head.run.id, head.run.created_by)
-    )
     return head
 
 

@@ -11,12 +11,12 @@ from wfcelery.core.flow import Foreach, SubFlow
 from wfcelery.core.state import NO_ITEM, Attempt, WaitsFor
 from wfcelery.drawing.words import kind, what
 from wfcelery.errors import NotFound
-from wfcelery.rights import Permission
+from wfcelery.rights import Permission, Resource
 from wfcelery.store import notices, run_page
 from wfcelery.store.run_page import Shown
 from wfcelery.web import run_sheet
 from wfcelery.web.doors import Door
-from wfcelery.web.guard import desk_of
+from wfcelery.web.guard import desk_of, visitor_of
 from wfcelery.web.pages.run import LONGEST, allowed, number, written
 from wfcelery.web.rendering import render
 
@@ -83,6 +83,11 @@ def show(request: Request) -> Response:
         is_first=after[0] == NO_ITEM,
         notices=sent,
         children=children,
+        may_decide=desk.may(
+            visitor_of(request).who,
+            Permission.DECIDE,
+            Resource(head.run.name, head.run.id, head.run.created_by),
+        ),
         is_gate=newest is not None
         and newest.is_open
         and newest.waits_for in (WaitsFor.APPROVAL, WaitsFor.PERSON),
