@@ -144,6 +144,19 @@ def test_a_run_goes_on_here_for_who_may_start_its_flow(
     assert call(capsys, "run", "--resume", run).code == 0
 
 
+def test_an_agent_at_a_terminal_answers_no_gate(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "gate.yaml").write_text("start: g\nsteps: {g: {approval: {}, next: e}, e: {done: true}}\n")
+    (here / "people.toml").write_text('[users.ann]\nkind = "agent"\nallow = ["admin"]\n')
+    monkeypatch.setenv("WFCELERY_POLICY", "people.toml")
+    said = call(capsys, "run", "gate.yaml", "--approve", "g")
+    assert said.code == 4
+    assert "ann is an agent; only a person may decide a gate" in said.err
+    (here / "people.toml").write_text('[users.ann]\nallow = ["admin"]\n')
+    assert call(capsys, "run", "gate.yaml", "--approve", "g").code == 0
+
+
 def test_a_hook_in_this_folder_is_asked(
     here: Path, run: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,6 +62,7 @@ class Running:
         tools = Registry.load(request.settings.tools)
         file = self._file(Catalogue(tools))
         self._require_right(file)
+        self._by = allowed.known(request.settings, self._by)
         session = Session(
             self.run_id,
             by=self._by,
