@@ -113,7 +113,7 @@ def test_who_may_not_read_a_flow_does_not_see_it(house: House, site: Site, flow:
         said = words(eve, "/flows")
         assert "public-flow" in said
         assert flow not in said
-        assert eve.get(f"/flows/{flow}").status_code == 403
+        assert eve.get(f"/flows/{flow}").status_code == 404
         assert eve.get("/flows/public-flow").status_code == 200
 
 

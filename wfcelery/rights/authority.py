@@ -25,6 +25,9 @@ class Authority(Protocol):
     def by_token(self, token: str, /) -> Principal | None:
         """Give whom a token stands for; None if nobody."""
 
+    def holds(self, who: Principal, token_hash: str, /) -> bool:
+        """Tell whether the token with this hash, with which somebody has signed in, still stands for them."""
+
     def members(self, group: str, /) -> tuple[str, ...]:
         """Name the people of a group."""
 
@@ -51,6 +54,10 @@ class Everybody:
     def by_token(self, token: str, /) -> Principal | None:  # noqa: ARG002 - same
         """Know no token."""
         return None
+
+    def holds(self, who: Principal, token_hash: str, /) -> bool:  # noqa: ARG002 - same
+        """Know no token."""
+        return False
 
     def members(self, group: str, /) -> tuple[str, ...]:  # noqa: ARG002 - same
         """Know no group."""

@@ -72,6 +72,13 @@ class People:
                     found = Principal(user.id, each.kind, user.groups)
         return found
 
+    def holds(self, who: Principal, token_hash: str) -> bool:
+        """Tell whether a token with this hash still stands for somebody, and as what they say to be."""
+        known = self.users.get(who.id)
+        return known is not None and any(
+            (each.hash, each.kind) == (token_hash, who.kind) for each in known.tokens
+        )
+
     def members(self, group: str) -> tuple[str, ...]:
         """Name the people of a group; an agent in it is not one of them."""
         return tuple(

@@ -90,6 +90,10 @@ class PolicyFile:
         """Give whom a token stands for."""
         return self.people().by_token(token)
 
+    def holds(self, who: Principal, token_hash: str, /) -> bool:
+        """Tell whether a token with this hash still stands for somebody."""
+        return self.people().holds(who, token_hash)
+
     def members(self, group: str, /) -> tuple[str, ...]:
         """Name the people of a group."""
         return self.people().members(group)

@@ -48,9 +48,10 @@ class Guard:
             request.state.visitor = visitor
             if request.method not in SAFE:
                 _check_origin(self._desk, request, is_api=self._door.is_api)
-                await self._read_body(request)
             self._check_right(visitor)
             if request.method not in SAFE:
+                # Only now: to read megabytes for a stranger is work that he chooses.
+                await self._read_body(request)
                 self._check_form(request, visitor)
             response = await self._call(request)
         except WfceleryError as error:
@@ -91,7 +92,7 @@ class Guard:
     async def _read_body(self, request: Request) -> None:
         body = await _bounded(request)
         if self._door.is_api:
-            request.state.body = json_body.read(body, request.headers)
+            request.state.body = await run_in_threadpool(json_body.read, body, request.headers)
             return
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != FORM and body:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from wfcelery.core.messages import Kind, Principal
 from wfcelery.errors import InvalidInput
 from wfcelery.rights import confirmed
+from wfcelery.rights.token import hash_of
 from wfcelery.web.desk import Desk
 from wfcelery.wire.signed import BadToken, read_signed, write_signed
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 SESSION_COOKIE: Final = "wfcelery_session"
 SESSION_S: Final = 12 * 3_600
 SESSION: Final = "session"
+NAME: Final = "name"
+"""What a cookie is signed as: somebody has signed in, or has only said a name where nobody need."""
 CSRF: Final = "csrf"
 USER_HEADER: Final = "x-wfcelery-user"
 LONGEST_NAME: Final = 200
@@ -27,12 +30,16 @@ LONGEST_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What the cookie says. `nonce` ties forms to it; it is there also before anybody has signed in."""
+    """What the cookie says. `nonce` ties forms to it; it is there also before anybody has signed in.
+
+    `token` is the hash of what somebody has signed in with: the session ends with it.
+    """
 
     user: str
     kind: Kind
     began_at: int
     nonce: str
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +65,20 @@ def visitor(desk: Desk, request: Request, now: float) -> Visitor:
         named = request.headers.get(USER_HEADER) or session.user or desk.settings.user
         return Visitor(Principal(_name(named)), session, is_new=kept is None)
     known = desk.authority.principal(session.user) if session.user else None
-    if known is None:
+    said = Principal(session.user, session.kind)
+    if known is None or not desk.authority.holds(said, session.token):
         return Visitor(None, session, is_new=kept is None)
-    who = confirmed(desk.authority, Principal(session.user, session.kind))
-    return Visitor(who, session, is_new=kept is None)
+    return Visitor(confirmed(desk.authority, said), session, is_new=kept is None)
 
 
-def new_session(now: float, who: Principal | None = None) -> Session:
-    """Begin a session; signing in begins another, so that none can be planted before."""
-    user, kind = ("", Kind.PERSON) if who is None else (who.id, who.kind)
-    return Session(user, kind, int(now), secrets.token_urlsafe(12))
+def new_session(now: float) -> Session:
+    """Begin a session of nobody."""
+    return Session("", Kind.PERSON, int(now), secrets.token_urlsafe(12))
+
+
+def signed_in(now: float, who: Principal, token: str) -> Session:
+    """Begin the session of who has signed in: another than before, so that none can be planted."""
+    return replace(new_session(now), user=who.id, kind=who.kind, token=hash_of(token))
 
 
 def acting_as(session: Session, user: str) -> Session:
@@ -90,11 +101,11 @@ def is_own_form(desk: Desk, session: Session, token: str) -> bool:
 
 def keep_session(desk: Desk, response: Response, session: Session) -> None:
     """Hand the session to the browser: for this site only, and out of reach of scripts."""
-    payload = [session.user, session.kind.value, session.began_at, session.nonce]
+    payload = [session.user, session.kind.value, session.began_at, session.nonce, session.token]
     base = urlsplit(desk.settings.base_url or "")
     response.set_cookie(
         SESSION_COOKIE,
-        write_signed(desk.ring, SESSION, payload),
+        write_signed(desk.ring, _purpose(desk), payload),
         max_age=SESSION_S,
         path=f"{desk.prefix}/",
         secure=base.scheme == "https",
@@ -105,12 +116,19 @@ def keep_session(desk: Desk, response: Response, session: Session) -> None:
 
 def _session(desk: Desk, cookie: str | None, now: float) -> Session | None:
     try:
-        match read_signed(desk.ring, SESSION, cookie or ""):
-            case [str(user), str(kind), int(began_at), str(nonce)] if 0 <= now - began_at + 60 <= SESSION_S:
-                return Session(user, Kind(kind), began_at, nonce)
+        match read_signed(desk.ring, _purpose(desk), cookie or ""):
+            case [str(user), str(kind), int(began_at), str(nonce), str(token)] if (
+                0 <= now - began_at + 60 <= SESSION_S
+            ):
+                return Session(user, Kind(kind), began_at, nonce, token)
     except (BadToken, ValueError):
         pass
     return None
+
+
+def _purpose(desk: Desk) -> str:
+    # A name that somebody took before there was a policy must not pass for a sign-in under it.
+    return NAME if desk.is_open else SESSION
 
 
 def _name(text: str) -> str:

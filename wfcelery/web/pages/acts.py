@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import RedirectResponse
 
+from wfcelery.core.values import digest
 from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.answers import new_command_id
 from wfcelery.rights import Resource
@@ -45,8 +46,9 @@ def _do(act: Act) -> Callable[[Request], Response]:
             run = allowed(request, conn).run
         who = _who(request)
         desk.require(who, act.permission, Resource(run.name, run.id, run.created_by))
+        # With its user: nobody takes the id of what somebody else will ask.
         given = form.get("command", "")
-        command = given if _COMMAND.fullmatch(given) else new_command_id()
+        command = digest(f"{who.id}\n{given}")[:32] if _COMMAND.fullmatch(given) else new_command_id()
         reason = form.get("reason", "").strip()[:LONGEST_REASON]
         tell = {
             "cancel": lambda: desk.workflows.cancel(run.id, reason, by=who, command_id=command),

@@ -121,8 +121,6 @@ def _page(
         versions = stored.versions(conn, found.name)[:MOST_VERSIONS]
         flow = desk.flow_of(conn, found.id)
     resource = Resource(found.name)
-    if not desk.may(who, Permission.START, resource):
-        desk.require(_who(request), Permission.READ, resource)
     told = errors or {}
     schema = ANY if flow.input_schema is None else flow.input_schema
     document = json.loads(found.document)
@@ -155,9 +153,12 @@ def _description(definition: Definition) -> str:
 
 
 def _found(request: Request, conn: Connection) -> Definition:
+    """Find the flow; one that may be neither read nor started is not there."""
     name, version = request.path_params["name"], number(request, "version", 0)
     found = stored.find(conn, name, version or None)
-    if found is None:
+    desk, who = desk_of(request), visitor_of(request).who
+    some = (Permission.READ, Permission.START)
+    if found is None or not any(desk.may(who, each, Resource(found.name)) for each in some):
         raise NotFound("flow", f"{name}@{version}" if version else name)
     return found
 

@@ -30,13 +30,14 @@ def sign_in(request: Request) -> Response:
     address = request.client.host if request.client else ""
     if desk.bad_logins.is_over(address):
         raise TooMany
-    who = desk.authority.by_token(form.get("token", "").strip())
+    token = form.get("token", "").strip()
+    who = desk.authority.by_token(token)
     if who is None:
         desk.bad_logins.note(address)
         message = "this token is not known"
         return render(request, "login.html", status=401, next=form.get("next", ""), message=message)
     response = RedirectResponse(_there(request, form.get("next", "")), 303)
-    identity.keep_session(desk, response, identity.new_session(time.time(), who))
+    identity.keep_session(desk, response, identity.signed_in(time.time(), who, token))
     return response
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from wfcelery.core.messages import Principal
     from wfcelery.store import Connection
     from wfcelery.web.desk import Desk
 
@@ -118,7 +119,7 @@ def listing(request: Request) -> Response:
             more, page = len(found) > PAGE, found[-PAGE:] if wanted.after else found[:PAGE]
             allowed = [each for each in page if desk.may(who, Permission.READ, resource_of(each))]
             rows = _rows(desk, conn, allowed)
-            seen = _sight(conn, wanted).position
+            seen = _sight(desk, conn, who, wanted).position
         if page and (more or wanted.after):
             older = wanted.query(before=str(page[-1]["id"]))
         if page and (wanted.before or (wanted.after and more)):
@@ -141,9 +142,12 @@ def listing(request: Request) -> Response:
 
 async def stream(request: Request) -> Response:
     """Tell when the first page of this list changes."""
-    desk = desk_of(request)
+    desk, who = desk_of(request), visitor_of(request).who
     wanted = Filter.of(request.query_params)
-    return await desk.streams.response(request, f"runs:{wanted.query()}", lambda conn: _sight(conn, wanted))
+    # Each user's own: what somebody may not read must not be heard of either.
+    whose = "" if who is None else f"{who.kind.value}:{who.id}"
+    key = f"runs:{wanted.query()}:{whose}"
+    return await desk.streams.response(request, key, lambda conn: _sight(desk, conn, who, wanted))
 
 
 def resource_of(run: Mapping[str, Json]) -> Resource:
@@ -156,8 +160,8 @@ def _is_live(wanted: Filter) -> bool:
     return not wanted.before and not wanted.after
 
 
-def _sight(conn: Connection, wanted: Filter) -> Sight:
-    found = wanted.read(conn, PAGE)
+def _sight(desk: Desk, conn: Connection, who: Principal | None, wanted: Filter) -> Sight:
+    found = [each for each in wanted.read(conn, PAGE) if desk.may(who, Permission.READ, resource_of(each))]
     waits = run_page.waits(conn, _paused(found))
     told = [
         (run["id"], run["status"], *(each.name for _, each in waits.get(str(run["id"]), ()))) for run in found

@@ -14,7 +14,7 @@ from wfcelery.errors import WfceleryError
 from wfcelery.insight.examining import examine
 from wfcelery.insight.findings import Level
 from wfcelery.insight.queues import lengths
-from wfcelery.rights import Permission
+from wfcelery.rights import Permission, Resource
 from wfcelery.store import dead_letters, health, migrations, notices, workers
 from wfcelery.web.doors import Door
 from wfcelery.web.guard import desk_of, visitor_of
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from wfcelery.store.workers import WorkerRow
     from wfcelery.web.desk import Desk
 
+ALL: Final = Resource()
+"""What is not about one flow: only a permission for all flows covers it."""
 LETTERS: Final = 20
 NOTICES: Final = 20
 PARTS: Final = ("wfcelery", "celery", "sqlalchemy", "starlette", "uvicorn", "redis")
@@ -57,8 +59,8 @@ def show(request: Request) -> Response:
     desk, who = desk_of(request), visitor_of(request).who
     now = time.time()
     found = _findings(desk)
-    is_admin = desk.may(who, Permission.ADMIN)
-    tables = _tables(desk, is_admin=is_admin)
+    is_admin, reads_all = (desk.may(who, each, ALL) for each in (Permission.ADMIN, Permission.READ))
+    tables = _tables(desk, is_admin=is_admin, reads_all=reads_all)
     known = tables.workers
     waiting = {each.queue or STEPS_QUEUE: each for each in tables.waiting}
     queues = {queue for each in known for queue in each.queues} | set(waiting) | {STEPS_QUEUE, EXECUTOR_QUEUE}
@@ -77,6 +79,7 @@ def show(request: Request) -> Response:
         ],
         trouble=trouble,
         is_admin=is_admin,
+        reads_all=reads_all,
         tables=tables,
         parts=[(part, version(part)) for part in PARTS],
     )
@@ -88,7 +91,7 @@ def _findings(desk: Desk) -> list[Finding]:
     return [each for each in examine(settings, desk.reading) if each.check != "tools"]
 
 
-def _tables(desk: Desk, *, is_admin: bool) -> Tables:
+def _tables(desk: Desk, *, is_admin: bool, reads_all: bool) -> Tables:
     try:
         with desk.reading() as conn:
             return Tables(
@@ -96,7 +99,7 @@ def _tables(desk: Desk, *, is_admin: bool) -> Tables:
                 workers=tuple(workers.known(conn)),
                 waiting=tuple(health.waiting(conn, lambda each: desk.flow_of(conn, each))),
                 letters=tuple(dead_letters.listing(conn, LETTERS)) if is_admin else (),
-                notices=tuple(notices.failed(conn, NOTICES)),
+                notices=tuple(notices.failed(conn, NOTICES)) if reads_all else (),
                 version=migrations.version(conn) or "",
             )
     except WfceleryError:
