@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from wfcelery.errors import InvalidSettings
 
@@ -91,6 +92,8 @@ def load(
     given.setdefault("user", _os_user())
     if "database_url" in given:
         given["database_url"] = as_database_url(given["database_url"])
+    if "base_url" in given:
+        check_base_url(given["base_url"])
     if {"policy", "authorize"} <= given.keys():
         raise InvalidSettings("authorize", "and policy cannot both be set; leave one of them out")
     lists = {name: _several(name, given.pop(name)) for name in _LISTS.keys() & given.keys()}
@@ -102,6 +105,22 @@ def load(
 def as_database_url(text: str) -> str:
     """Read the path of a file as the SQLite database in that file."""
     return text if ":" in text else f"sqlite:///{text}"
+
+
+def check_base_url(url: str) -> None:
+    """Refuse what no link can begin with."""
+    if not _can_begin_a_link(url):
+        reason = "must be where people reach `wfcelery web`, like https://example.org/flows"
+        raise InvalidSettings("base_url", reason)
+
+
+def _can_begin_a_link(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    is_plain = url.isprintable() and " " not in url and not parts.query and not parts.fragment
+    return is_plain and parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def from_file(folder: Path, name: str) -> dict[str, str]:

@@ -137,6 +137,14 @@ def test_an_empty_variable_is_as_good_as_none(tmp_path: Path) -> None:
             'policy = "people.toml"\nauthorize = "shop:may"\n',
             "setting authorize: and policy cannot both be set; leave one of them out",
         ),
+        (
+            'base_url = "flows.example.org"\n',
+            "setting base_url: must be where people reach `wfcelery web`, like https://example.org/flows",
+        ),
+        (
+            'base_url = "http://[::1"\n',
+            "setting base_url: must be where people reach `wfcelery web`, like https://example.org/flows",
+        ),
         ('user = ""\n', "setting user: is empty; give it a value or leave it out"),
         (
             "user = ]",

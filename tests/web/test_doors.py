@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 
 from tests.system.system import SECRET
 from tests.web.server import TOKENS, House, Page, Site
-from wfcelery.errors import InvalidSettings
+from wfcelery.errors import InvalidSettings, NotReachable
 from wfcelery.rights.token import hash_of
 from wfcelery.settings import Settings
 from wfcelery.web.app import make_app
@@ -203,6 +203,13 @@ def test_without_a_policy_only_this_machine_is_served(host: str) -> None:
     settings = Settings(broker_url="redis://127.0.0.1:1/0", secret_key=(SECRET,))
     with pytest.raises(InvalidSettings, match="everybody could do everything"):
         serve(settings, host=host, port=1)
+
+
+def test_a_port_that_is_taken_is_told(site: Site) -> None:
+    port = httpx.URL(site.url).port
+    assert port is not None
+    with pytest.raises(NotReachable, match="choose another with --host and --port"):
+        serve(site.settings, host="127.0.0.1", port=port)
 
 
 def test_nothing_but_files_for_browsers_is_served(site: Site) -> None:

@@ -9,7 +9,6 @@ import time
 import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from wfcelery.broker.client import connect, key_prefix
 from wfcelery.broker.names import Names
@@ -20,6 +19,7 @@ from wfcelery.executor.messages import NoticeTried
 from wfcelery.notify.notifier import Notifier
 from wfcelery.notify.post import NoApprise, Post, is_installed
 from wfcelery.rights.loading import load_authority
+from wfcelery.settings import check_base_url
 from wfcelery.store.database import open_database
 from wfcelery.wire.keys import keyring
 from wfcelery.wire.seal import Seal
@@ -97,15 +97,5 @@ def check(settings: Settings) -> None:
     if not settings.secret_key:
         reason = "is not set; the notifier needs it to sign links (`wfcelery keys --new` prints a good one)"
         raise InvalidSettings("secret_key", reason)
-    if settings.base_url is not None and not _can_begin_a_link(settings.base_url):
-        reason = "must be where people reach `wfcelery web`, like https://example.org/flows"
-        raise InvalidSettings("base_url", reason)
-
-
-def _can_begin_a_link(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    is_plain = url.isprintable() and " " not in url and not parts.query and not parts.fragment
-    return is_plain and parts.scheme in ("http", "https") and bool(parts.hostname)
+    if settings.base_url is not None:
+        check_base_url(settings.base_url)

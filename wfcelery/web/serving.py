@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import uvicorn
 
-from wfcelery.errors import InvalidSettings
+from wfcelery.errors import InvalidSettings, NotReachable
 from wfcelery.web.app import LOOPBACK, make_app
 
 if TYPE_CHECKING:
@@ -21,9 +21,13 @@ PORT: Final = 8765
 
 
 def serve(settings: Settings, *, host: str = HOST, port: int = PORT, loglevel: str = "INFO") -> int:
-    """Serve until told to stop; give the exit code."""
+    """Serve until told to stop; give the exit code. Raises `NotReachable` if nobody can listen there."""
     server = make_server(settings, host=host, port=port, loglevel=loglevel)
-    server.run()
+    try:
+        server.run()
+    except SystemExit as end:  # So uvicorn gives up, and has logged why.
+        reason = f"{host} port {port} cannot be used, as logged above; choose another with --host and --port"
+        raise NotReachable("the web", reason) from end
     return 0 if server.started else 1
 
 
