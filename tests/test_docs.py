@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 import wfcelery
+from wfcelery.core.document import compile_flow
+from wfcelery.core.flow import Gate
+from wfcelery.core.reading import read
 from wfcelery.errors import WfceleryError
 
 ROOT = Path(__file__).parent.parent
@@ -56,13 +59,21 @@ def test_the_tool_of_the_readme_can_be_called() -> None:
 
 def test_the_flow_of_the_readme_that_calls_the_tool_runs(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(blocks(README, "python")[0])
-    (tmp_path / "pay.yaml").write_text(blocks(README, "yaml")[1])
+    (tmp_path / "pay.yaml").write_text(next(each for each in blocks(README, "yaml") if "name: pay" in each))
     command = next(each for each in blocks(README, "console") if "pay.yaml" in each)
     program = Path(sys.executable).with_name("wfcelery")
     done = subprocess.run(
         [program, *command.split()[2:]], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, json.loads(done.stdout)["order"]) == (0, "A7"), done.stderr
+
+
+def test_the_gate_of_the_readme_is_one() -> None:
+    gate = next(each for each in blocks(README, "yaml") if each.startswith("review:"))
+    steps = "".join(f"  {line}\n" for line in gate.splitlines())
+    after = "".join(f"  {name}: {{tool: echo, done: true}}\n" for name in ("pay", "explain"))
+    flow = compile_flow(read(f"name: refund\nstart: review\nsteps:\n{steps}{after}").data)
+    assert isinstance(flow.steps["review"].action, Gate)
 
 
 def test_the_test_of_the_readme_passes(monkeypatch: pytest.MonkeyPatch) -> None:
