@@ -135,7 +135,12 @@ def from_file(folder: Path, name: str) -> dict[str, str]:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         raise InvalidSettings(name, f"is not TOML: {exc}") from exc
-    return {_known(key, NAMES, name): _text(key, value, name) for key, value in found.items()}
+    return from_map(found, name)
+
+
+def from_map(found: Mapping[str, object], where: str) -> dict[str, str]:
+    """Read settings as TOML and Python write them, for `load`; `where` says in an error where they stand."""
+    return {_known(key, NAMES, where): _text(key, value, where) for key, value in found.items()}
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
