@@ -11,6 +11,7 @@ import pytest
 
 from tests.executor.desk import Desk, Recorder
 from wfcelery.core.effects import Dispatch
+from wfcelery.core.ids import child_id
 from wfcelery.core.messages import (
     Cancel,
     Decide,
@@ -25,6 +26,7 @@ from wfcelery.core.messages import (
     StepReturned,
     StepUnsent,
 )
+from wfcelery.core.state import NO_ITEM
 from wfcelery.core.values import Json
 from wfcelery.embedded.engine import new_command_id, new_run_id
 from wfcelery.errors import Forbidden, Refused
@@ -328,6 +330,40 @@ def test_a_sub_run_keeps_the_starter_and_counts_its_own_author(governed: Desk, p
     policy.change('groups = ["payers"]', "groups = []")
     assert governed.run(governed.start("outer", by=BOSS))["status"] == "failed"
     assert len(governed.out.sent) == 1
+
+
+def test_who_may_not_start_a_flow_may_not_run_it_as_a_sub_flow(governed: Desk, policy: Policy) -> None:
+    policy.change('"signal", "define", "start"]', '"signal", "define:mine", "start:mine"]')
+    assert governed.ask(Define("c1", SHOWN, ANN)).ok
+    once: Json = {"name": "mine", "start": "s", "steps": {"s": {"flow": {"name": "shown"}, "done": True}}}
+    each: Json = {"items": [1], "flow": "shown"}
+    many: Json = {"name": "mine", "start": "s", "steps": {"s": {"foreach": each, "done": True}}}
+    reason = "bob may not start shown, which mine runs (permission start)"
+    assert refused(governed.ask(Define("c2", once, BOB))) == forbidden(reason)
+    assert refused(governed.ask(Define("c3", many, BOB))) == forbidden(reason)
+    assert refused(governed.ask(Start("c4", new_run_id(1.0), once, {}, BOB))) == forbidden(reason)
+    # What somebody has written who may is there for whoever may start it.
+    assert governed.ask(Define("c5", once, ANN)).ok
+    assert governed.run(governed.start("mine", by=BOB))["status"] == "running"
+
+
+def test_who_takes_the_id_of_a_sub_run_costs_one_try_of_its_step_and_nothing_else(governed: Desk) -> None:
+    wait: Json = {"wait": {"signal": "go"}, "next": "s"}
+    call: Json = {"flow": {"name": "shown"}, "retry": {"max_attempts": 2}, "done": True}
+    outer: Json = {"name": "outer", "start": "w", "steps": {"w": wait, "s": call}}
+    assert governed.ask(Define("c1", SHOWN, ANN)).ok
+    run = governed.start(outer, by=ANN)
+    taken = child_id(run, "s", NO_ITEM, 1)
+    assert governed.ask(Start("c2", taken, "shown", {}, BOB)).ok
+    assert governed.ask(Signal("c3", run, "go", BOSS)).ok
+    governed.done("a", "not for ann")
+    first = governed.run(run)["steps"][1]
+    assert (first["status"], first["error"]["type"]) == ("failed", "sub-run-failed")
+    governed.clock.advance(60.0)
+    governed.tell()
+    governed.done("a", "for ann")
+    assert governed.run(run)["output"] == "for ann"
+    assert governed.run(taken)["output"] == "not for ann"
 
 
 def test_a_step_that_is_sent_again_is_looked_at_again(governed: Desk, policy: Policy) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wfcelery.core.catalogue import ToolCatalogue
-from wfcelery.core.document import canonical_document, compile_flow
+from wfcelery.core.document import canonical_document, compile_flow, flow_references
 from wfcelery.core.flow import Call, Flow, Foreach
 from wfcelery.core.limits import Limits
 from wfcelery.core.messages import (
@@ -75,10 +75,11 @@ class Question:
 
 
 class _Plan(NamedTuple):
-    """A flow as far as rights go: its name, and the tools that take a permission, with it."""
+    """A flow as far as rights go: its name, the tools that take a permission, with it, and its sub-flows."""
 
     name: str
-    tools: tuple[tuple[str, str], ...]
+    tools: tuple[tuple[str, str], ...] = ()
+    flows: tuple[str, ...] = ()
 
 
 class Entitlement:
@@ -176,11 +177,12 @@ class _Case:
         match message:
             case Define():
                 plan = self._compiled(message.document, message.name)
-                return [_about_flow(rule, plan.name), *_about_tools(plan)]
+                return [_about_flow(rule, plan.name), *_about_tools(plan), *_about_sub_flows(plan)]
             case Start() if not isinstance(message.flow, str):
                 plan = self._compiled(message.flow, message.name)
                 own = (RULES[Define], rule)
-                return [*(_about_flow(each, plan.name) for each in own), *_about_tools(plan)]
+                about = [_about_flow(each, plan.name) for each in own]
+                return [*about, *_about_tools(plan), *_about_sub_flows(plan)]
             case Start():
                 found = self._named(str(message.flow))
                 return [] if found is None else [_about_flow(rule, found.name), *_about_tools(found)]
@@ -213,10 +215,11 @@ class _Case:
                 self._made[key] = self._plan(compile_flow(plain, name=name, limits=self._limits))
             return self._made[key]
         except Exception:  # noqa: BLE001 - whatever is wrong with it, the batch finds it again, and says it
-            return _Plan(SOMETHING.flow, ())
+            return _Plan(SOMETHING.flow)
 
     def _plan(self, flow: Flow) -> _Plan:
-        return _Plan(flow.name, tuple(self._guarded(flow)))
+        called = sorted({name for name, _ in flow_references(flow)})
+        return _Plan(flow.name, tuple(self._guarded(flow)), tuple(called))
 
     def _guarded(self, flow: Flow) -> Iterator[tuple[str, str]]:
         for tool in dict.fromkeys(tools_of(flow)):
@@ -245,6 +248,14 @@ def _about_tools(plan: _Plan) -> list[Question]:
     return [
         Question(permission, Resource(flow=plan.name), f"use the tool {tool}, which {plan.name} calls")
         for tool, permission in plan.tools
+    ]
+
+
+def _about_sub_flows(plan: _Plan) -> list[Question]:
+    """Ask whether the author may start them: else whoever may define anything could start everything."""
+    return [
+        Question(Permission.START, Resource(flow=name), f"start {name}, which {plan.name} runs")
+        for name in plan.flows
     ]
 
 

@@ -9,7 +9,7 @@ from wfcelery.core.messages import Cancel, ChildEnded, Hold, Kind, NewRun, Princ
 from wfcelery.core.state import Error, RunStatus
 from wfcelery.errors import NotReachable, StoreError
 from wfcelery.executor import asking, starting
-from wfcelery.store import signals
+from wfcelery.store import runs, signals
 
 if TYPE_CHECKING:
     from wfcelery.executor.batch import Batch
@@ -37,6 +37,11 @@ def follow(batch: Batch, effect: ForOthers) -> None:
 
 def _begin_child(batch: Batch, effect: StartChild) -> None:
     """Begin a sub-run; one whose input does not fit begins too, and fails at once, for everybody to see."""
+    if effect.child_id in batch.runs or runs.owners(batch.conn, [effect.child_id]):
+        # Whoever starts a run may name its id, and that of a sub-run can be worked out beforehand.
+        taken = Error("conflict", f"another run has the id {effect.child_id}, which is that of the sub-run")
+        batch.tell(effect.parent.run_id, [ChildEnded(effect.parent, RunStatus.FAILED, None, taken)])
+        return
     try:
         defined = batch.catalogue.get(batch.conn, effect.definition_id)
         batch.begin(
