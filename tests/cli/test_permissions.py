@@ -131,8 +131,18 @@ def test_a_run_here_needs_the_right_to_start_its_flow(
     assert (said.code, said.out) == (4, "")
     assert said.err == "wfcelery: ann may not do this to flow hello: the permission `start` is missing\n"
     assert call(capsys, "ps", "-o", "ids").out == f"{run}\n"
-    allow(here, monkeypatch, "start:hello")
+    allow(here, monkeypatch, "start:hello", "define:hello")
     assert call(capsys, "run", flow).code == 0
+
+
+def test_a_file_that_is_run_here_is_defined_on_the_way(
+    here: Path, run: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    allow(here, monkeypatch, "start:hello")
+    said = call(capsys, "run", "hello.yaml")
+    assert said.code == 4
+    assert "(permission define)" in said.err
+    assert call(capsys, "run", "hello").code == 0
 
 
 def test_a_run_goes_on_here_for_who_may_start_its_flow(
@@ -152,7 +162,7 @@ def test_an_agent_at_a_terminal_answers_no_gate(
     monkeypatch.setenv("WFCELERY_POLICY", "people.toml")
     said = call(capsys, "run", "gate.yaml", "--approve", "g")
     assert said.code == 4
-    assert "ann is an agent; only a person may decide a gate" in said.err
+    assert "ann may not decide in runs of gate (permission decide)" in said.err
     (here / "people.toml").write_text('[users.ann]\nallow = ["admin"]\n')
     assert call(capsys, "run", "gate.yaml", "--approve", "g").code == 0
 

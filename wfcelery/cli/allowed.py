@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from wfcelery.errors import Forbidden
 
 if TYPE_CHECKING:
-    from wfcelery.core.messages import Principal
     from wfcelery.rights import Resource
     from wfcelery.settings import Settings
 
@@ -34,12 +33,3 @@ def require(settings: Settings, permission: str, resource: Resource | None = Non
     what = f" to flow {wanted.flow}" if wanted.flow else ""
     reason = f"{settings.user} may not do this{what}: the permission `{permission}` is missing"
     raise Forbidden(reason)
-
-
-def known(settings: Settings, who: Principal) -> Principal:
-    """Give what is true of somebody: an agent at a terminal is still an agent."""
-    if not is_governed(settings):
-        return who
-    from wfcelery.rights import confirmed, load_authority
-
-    return confirmed(load_authority(settings), who)

@@ -99,12 +99,17 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 
 def settings_of(
-    *, database: str | None = None, tools: str | None = None, user: str | None = None
+    *,
+    database: str | None = None,
+    tools: str | None = None,
+    user: str | None = None,
+    log_format: str | None = None,
 ) -> Settings:
     """Put flags, environment and `wfcelery.toml` of the current folder together."""
     from wfcelery.settings import load
 
-    return load({"database_url": database, "tools": tools, "user": user}, os.environ, Path.cwd())
+    flags = {"database_url": database, "tools": tools, "user": user, "log_format": log_format}
+    return load(flags, os.environ, Path.cwd())
 
 
 def see_modules_here() -> None:

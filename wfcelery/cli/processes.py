@@ -36,6 +36,15 @@ def loglevel_option(command: F) -> F:
     )(command)
 
 
+def log_format_option(command: F) -> F:
+    """Add `--log-format`."""
+    return click.option(
+        "--log-format",
+        type=click.Choice(("text", "json")),
+        help="How to log: lines for people, or a JSON object per line. Default: WFCELERY_LOG_FORMAT, or text.",
+    )(command)
+
+
 def _name_option(command: F) -> F:
     return click.option(
         "--name", metavar="NAME@HOST", help="What it is called; different for each. Default: from its number."
@@ -53,14 +62,17 @@ def _name_option(command: F) -> F:
 @tools_option
 @database_option
 @loglevel_option
+@log_format_option
 @debug_option
-def executor(*, name: str | None, tools: str | None, database: str | None, loglevel: str) -> int:
+def executor(
+    *, name: str | None, tools: str | None, database: str | None, loglevel: str, log_format: str | None
+) -> int:
     """Be the executor: the one process that writes.
 
     Needs the database, the broker, the secret key and the tools. A second one stands by and takes over when
     the first is gone. It makes and upgrades the tables by itself.
     """
-    settings = with_broker(settings_of(database=database, tools=tools))
+    settings = with_broker(settings_of(database=database, tools=tools, log_format=log_format))
     see_modules_here()
     from wfcelery.shell.processes import run_executor
 
@@ -98,6 +110,7 @@ def executor(*, name: str | None, tools: str | None, database: str | None, logle
 @_name_option
 @tools_option
 @loglevel_option
+@log_format_option
 @debug_option
 def worker(
     *,
@@ -107,13 +120,14 @@ def worker(
     name: str | None,
     tools: str | None,
     loglevel: str,
+    log_format: str | None,
 ) -> int:
     """Run steps.
 
     Needs the broker, the worker key (`wfcelery keys` prints it) and the tools, and no database. Start as many
     as there is work for, on as many machines.
     """
-    settings = with_broker(settings_of(tools=tools))
+    settings = with_broker(settings_of(tools=tools, log_format=log_format))
     see_modules_here()
     wanted = tuple(each.strip() for each in queues.split(",") if each.strip())
     if not wanted:
@@ -135,14 +149,15 @@ def worker(
 @_name_option
 @database_option
 @loglevel_option
+@log_format_option
 @debug_option
-def notifier(*, name: str | None, database: str | None, loglevel: str) -> int:
+def notifier(*, name: str | None, database: str | None, loglevel: str, log_format: str | None) -> int:
     """Tell people: of gates, with a link for who may decide, and of how runs end.
 
     Needs the database (to read), the broker, the secret key, apprise (`wfcelery[notify]`), the policy that
     says where people are reached, and WFCELERY_BASE_URL for links. One is enough; more share the work.
     """
-    settings = with_broker(settings_of(database=database))
+    settings = with_broker(settings_of(database=database, log_format=log_format))
     see_modules_here()
     from wfcelery.shell.notifier_role import check
     from wfcelery.shell.processes import run_notifier
@@ -165,13 +180,14 @@ def notifier(*, name: str | None, database: str | None, loglevel: str) -> int:
     help="Where Celery's beat keeps its notes. Default: .wfcelery/beat-schedule.",
 )
 @loglevel_option
+@log_format_option
 @debug_option
-def beat(*, schedule: Path | None, loglevel: str) -> int:
+def beat(*, schedule: Path | None, loglevel: str, log_format: str | None) -> int:
     """Wake the executor every second.
 
     Needs the broker. One is enough; without any the executor still ticks by itself, and `doctor` says so.
     """
-    settings = with_broker(settings_of())
+    settings = with_broker(settings_of(log_format=log_format))
     from wfcelery.shell.processes import run_beat
 
     return run_beat(settings, schedule=schedule, loglevel=loglevel)

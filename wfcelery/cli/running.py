@@ -23,7 +23,7 @@ from wfcelery.embedded.engine import Engine, new_command_id, new_run_id
 from wfcelery.embedded.process import own_process
 from wfcelery.errors import NotFound, Refused
 from wfcelery.executor.messages import Define, Start
-from wfcelery.rights import Resource
+from wfcelery.rights import Resource, load_authority
 from wfcelery.store import definitions, runs, views
 from wfcelery.tools import Registry
 from wfcelery.tools.catalogue import Catalogue
@@ -62,7 +62,6 @@ class Running:
         tools = Registry.load(request.settings.tools)
         file = self._file(Catalogue(tools))
         self._require_right(file)
-        self._by = allowed.known(request.settings, self._by)
         session = Session(
             self.run_id,
             by=self._by,
@@ -79,6 +78,7 @@ class Running:
                 workers=request.workers,
                 only=self.run_id,
                 observer=session.observe,
+                authority=load_authority(request.settings),
             )
             stack.enter_context(engine)
             own_process()

@@ -137,7 +137,14 @@ def up(
         known = {"database_url": settings.database_url, "broker_url": settings.broker_url or ""}
         folder.note(here, **known, base_url=settings.base_url)
         show = View(
-            banner=_banner(settings, workforce, web, flower_port, credentials),
+            banner="\n".join(
+                [
+                    *_banner(settings, workforce, web, flower_port, credentials),
+                    *_left_out(is_web_wanted=not no_web),
+                    "Start a flow from another terminal, in this folder:",
+                    "  wfcelery start FLOW.yaml -i key=value",
+                ]
+            ),
             is_up=lambda: _has_tables(settings),
             quiet=quiet,
         )
@@ -183,7 +190,7 @@ def _has_tables(settings: Settings) -> bool:
 
 def _banner(
     settings: Settings, workforce: Workforce, web: str | None, port: int, credentials: Credentials | None
-) -> str:
+) -> list[str]:
     from wfcelery.broker.names import STEPS_QUEUE
     from wfcelery.shell.supervisor import flower
 
@@ -200,11 +207,20 @@ def _banner(
     if credentials:
         who = f"user {credentials.user}, password {credentials.password}"
         lines.append(f"  Flower    http://{flower.HOST}:{port}  ({who})")
-    lines += [
-        "Start a flow from another terminal, in this folder:",
-        "  wfcelery start FLOW.yaml -i key=value",
-    ]
-    return "\n".join(lines)
+    return lines
+
+
+def _left_out(*, is_web_wanted: bool) -> list[str]:
+    """Say what is not started because a package for it is not there."""
+    from wfcelery.notify.post import is_installed
+    from wfcelery.shell.supervisor import system
+
+    lines = []
+    if is_web_wanted and not system.is_web_installed():
+        lines.append("  console   left out: `pip install 'wfcelery[web]'` brings it")
+    if not is_installed():
+        lines.append("  notices   nobody is told of gates: `pip install 'wfcelery[notify]'` brings that")
+    return lines
 
 
 def _without_password(url: str) -> str:

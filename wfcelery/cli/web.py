@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from wfcelery.cli.options import Command, database_option, debug_option, settings_of
-from wfcelery.cli.processes import loglevel_option, with_broker
+from wfcelery.cli.processes import log_format_option, loglevel_option, with_broker
 
 HOST = "127.0.0.1"
 PORT = 8765
@@ -30,8 +30,9 @@ PORT = 8765
 )
 @database_option
 @loglevel_option
+@log_format_option
 @debug_option
-def web(*, host: str, port: int, database: str | None, loglevel: str) -> int:
+def web(*, host: str, port: int, database: str | None, loglevel: str, log_format: str | None) -> int:
     """Serve the console, approval pages and the JSON API.
 
     Needs the database, the broker and the secret key; it reads the tables and sends requests, and writes
@@ -44,7 +45,7 @@ def web(*, host: str, port: int, database: str | None, loglevel: str) -> int:
 
     if not all(importlib.util.find_spec(each) for each in ("starlette", "uvicorn", "jinja2")):
         raise NotReachable("the web", "it is not installed; `pip install 'wfcelery[web]'` does that")
-    settings = with_broker(settings_of(database=database))
+    settings = with_broker(settings_of(database=database, log_format=log_format))
     from wfcelery.web.serving import serve
 
     return serve(settings, host=host, port=port, loglevel=loglevel)

@@ -20,6 +20,7 @@ from wfcelery.executor.clock import SystemClock
 from wfcelery.executor.definitions import Definitions
 from wfcelery.executor.executor import Executor
 from wfcelery.executor.messages import Asked, Message, Start
+from wfcelery.rights import Authority
 from wfcelery.store import commands, lease, runs, steps, views
 from wfcelery.store.changes import RunChange
 from wfcelery.store.commands import Command
@@ -51,6 +52,7 @@ class Engine:
         limits: Limits = DEFAULT,
         only: str | None = None,
         observer: Callable[[Sequence[RunChange]], None] | None = None,
+        authority: Authority | None = None,
     ) -> None:
         self.clock = clock or SystemClock()
         self.mailbox = LocalMailbox()
@@ -77,6 +79,7 @@ class Engine:
             limits=limits,
             only=only,
             observer=self._observe,
+            authority=authority,
         )
         self._observer = observer
         self._definitions = Definitions(None, limits)
