@@ -34,9 +34,14 @@ STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/"
 
 
-def make_app(settings: Settings, *, hosts: frozenset[str] | None = LOOPBACK) -> Starlette:
-    """Make the web app. It answers to `hosts` and to the host of the base URL; None: to every name."""
-    desk = make_desk(settings)
+def make_app(
+    settings: Settings, *, hosts: frozenset[str] | None = LOOPBACK, trust_host_user: bool = False
+) -> Starlette:
+    """Make the web app. It answers to `hosts` and to the host of the base URL; None: to every name.
+
+    With `trust_host_user` it stands inside an application that signs people in: see `identity`.
+    """
+    desk = make_desk(settings, host_signs_in=trust_host_user)
     middleware = [Middleware(Headers)]
     if hosts is not None:
         named = urlsplit(settings.base_url or "").hostname

@@ -35,6 +35,7 @@ class Desk:
     """One for each app; threads share it.
 
     `is_open`: nobody signs in, and everybody who reaches the app may do everything: for one machine only.
+    `host_signs_in`: the application around ours says who comes.
     """
 
     settings: Settings
@@ -47,6 +48,7 @@ class Desk:
     bad_links: Limiter
     bad_logins: Limiter
     streams: Streams
+    host_signs_in: bool = False
     one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
 
     def reading(self) -> AbstractContextManager[Connection]:
@@ -77,7 +79,7 @@ class Desk:
         return urlsplit(self.settings.base_url or "").path.rstrip("/")
 
 
-def make_desk(settings: Settings) -> Desk:
+def make_desk(settings: Settings, *, host_signs_in: bool = False) -> Desk:
     """Put together what the pages need. Nothing is connected yet."""
     authority = load_authority(settings)
     workflows = Workflows.from_settings(settings)
@@ -88,8 +90,9 @@ def make_desk(settings: Settings) -> Desk:
         authority=authority,
         ring=keyring(settings.secret_key),
         definitions=Definitions(None, DEFAULT),
-        is_open=authority.is_open,
+        is_open=authority.is_open and not host_signs_in,
         bad_links=Limiter(BAD_LINKS_A_MINUTE, per_s=60.0),
         bad_logins=Limiter(BAD_LOGINS_A_MINUTE, per_s=60.0),
         streams=Streams(workflows.links.reading, MOST_STREAMS),
+        host_signs_in=host_signs_in,
     )

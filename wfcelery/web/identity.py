@@ -1,4 +1,9 @@
-"""Who comes: by a token in the header, by the session of a sign-in, or, where nobody signs in, by a name."""
+"""Who comes: by a token in the header, by the session of a sign-in, or, where nobody signs in, by a name.
+
+Inside another application that has its own sign-in (`make_app(..., trust_host_user=True)`), the one who comes
+is whom that application has put into the request's scope under `HOST_USER`, as a `Principal`; nobody if nothing
+is there. Our cookie then only ties forms to that person.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,9 @@ SESSION_S: Final = 12 * 3_600
 SESSION: Final = "session"
 NAME: Final = "name"
 """What a cookie is signed as: somebody has signed in, or has only said a name where nobody need."""
+HOST: Final = "host"
+"""The same where the application around ours signs people in: such a cookie opens nothing by itself."""
+HOST_USER: Final = "wfcelery.user"
 CSRF: Final = "csrf"
 USER_HEADER: Final = "x-wfcelery-user"
 LONGEST_NAME: Final = 200
@@ -61,6 +69,8 @@ def visitor(desk: Desk, request: Request, now: float) -> Visitor:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return Visitor(desk.authority.by_token(token.strip()), session, is_new=False, by_token=True)
+    if desk.host_signs_in:
+        return _of_host(desk, request, kept, now)
     if desk.is_open:
         named = request.headers.get(USER_HEADER) or session.user or desk.settings.user
         return Visitor(Principal(_name(named)), session, is_new=kept is None)
@@ -69,6 +79,19 @@ def visitor(desk: Desk, request: Request, now: float) -> Visitor:
     if known is None or not desk.authority.holds(said, session.token):
         return Visitor(None, session, is_new=kept is None)
     return Visitor(confirmed(desk.authority, said), session, is_new=kept is None)
+
+
+def _of_host(desk: Desk, request: Request, kept: Session | None, now: float) -> Visitor:
+    """Believe the application around ours, and nobody else; a form made for somebody else is not theirs."""
+    who = request.scope.get(HOST_USER)
+    user = who.id if isinstance(who, Principal) else ""
+    if kept is None or kept.user != user:
+        kept, is_new = replace(new_session(now), user=user), True
+    else:
+        is_new = False
+    return Visitor(
+        confirmed(desk.authority, who) if isinstance(who, Principal) else None, kept, is_new=is_new
+    )
 
 
 def new_session(now: float) -> Session:
@@ -128,6 +151,8 @@ def _session(desk: Desk, cookie: str | None, now: float) -> Session | None:
 
 def _purpose(desk: Desk) -> str:
     # A name that somebody took before there was a policy must not pass for a sign-in under it.
+    if desk.host_signs_in:
+        return HOST
     return NAME if desk.is_open else SESSION
 
 

@@ -46,6 +46,7 @@ def render(request: Request, template: str, *, status: HTTPStatus | int = 200, *
         here=request.url.path,
         who=who,
         is_open=desk.is_open,
+        host_signs_in=desk.host_signs_in,
         csrf="" if visitor is None else identity.csrf_token(desk, visitor.session),
         may=lambda permission: desk.may(who, permission),
         Permission=Permission,
