@@ -90,5 +90,5 @@ def test_without_apprise_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(NoApprise) as caught:
         Post()
     assert str(caught.value) == (
-        "notices are sent through apprise, which is not installed; install wfcelery[notify]"
+        "notices go through apprise, which is not installed; `pip install 'wfcelery[notify]'` does that"
     )

@@ -34,7 +34,9 @@ class NoApprise(WfceleryError):
         super().__init__()
 
     def __str__(self) -> str:
-        return "notices are sent through apprise, which is not installed; install wfcelery[notify]"
+        return (
+            "notices go through apprise, which is not installed; `pip install 'wfcelery[notify]'` does that"
+        )
 
 
 class NotSent(WfceleryError):
