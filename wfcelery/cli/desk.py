@@ -88,6 +88,7 @@ def links_of(settings: Settings) -> Links:
             database_url=settings.database_url,
             broker_url=settings.broker_url,
             secret_key=settings.secret_key,
+            key_prefix=settings.key_prefix,
         )
     )
 

@@ -53,10 +53,11 @@ class Workflows(Telling, ToolSource):
         user: str | None = None,
         timeout_s: float = TIMEOUT_S,
         broker_url: str | None = None,
+        key_prefix: str | None = None,
     ) -> None:
         secrets = secret_key.split(",") if isinstance(secret_key, str) else secret_key
         keys = None if secrets is None else tuple(each.strip() for each in secrets if each.strip())
-        super().__init__(Links(Place(celery_app, database_url, broker_url, keys)), timeout_s, user)
+        super().__init__(Links(Place(celery_app, database_url, broker_url, keys, key_prefix)), timeout_s, user)
         self._app = celery_app
         self._allowed = (allow,) if isinstance(allow, str) else tuple(allow)
         if celery_app is not None:
@@ -74,6 +75,7 @@ class Workflows(Telling, ToolSource):
             broker_url=settings.broker_url,
             secret_key=settings.secret_key,
             user=settings.user or None,
+            key_prefix=settings.key_prefix,
         )
 
     def __enter__(self) -> Self:

@@ -41,6 +41,7 @@ class Place:
     database_url: str | None = field(default=None, repr=False)
     broker_url: str | None = field(default=None, repr=False)
     secret_key: tuple[str, ...] | None = field(default=None, repr=False)
+    key_prefix: str | None = None
 
     def database(self) -> str:
         """Give the URL of the tables."""
@@ -54,13 +55,15 @@ class Place:
             if url:
                 # A list names several that stand in for one another; which of them has the mailbox?
                 text = url if isinstance(url, str) else ";".join(url)
-                return Broker(text, dict(options or {}))
+                named = {} if self.key_prefix is None else {"global_keyprefix": self.key_prefix}
+                return Broker(text, {**(options or {}), **named})
         known = _settings()
         found = self.broker_url or known.broker_url
         if not found:
             reason = "is not set; give it as WFCELERY_BROKER_URL, like redis://localhost:6379/0"
             raise InvalidSettings("broker_url", reason)
-        return Broker(found, {"global_keyprefix": known.key_prefix})
+        prefix = known.key_prefix if self.key_prefix is None else self.key_prefix
+        return Broker(found, {"global_keyprefix": prefix})
 
     def ring(self) -> Keyring:
         """Give the keys; who talks to the executor needs the secret."""
