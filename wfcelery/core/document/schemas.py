@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from wfcelery.core.patterns import BadPattern, pattern
 
 if TYPE_CHECKING:
     from wfcelery.core.document.report import Report
@@ -28,6 +29,7 @@ def check_schema(schema: Mapping[str, object], path: Path, report: Report) -> No
 
 def _details(schema: Mapping[str, object], path: Path) -> Iterator[tuple[str, Path, str, str]]:
     todo: list[tuple[object, Path]] = [(schema, path)]
+    named = unevaluated = False
     while todo:
         value, place = todo.pop()
         if isinstance(value, Mapping):
@@ -39,11 +41,19 @@ def _details(schema: Mapping[str, object], path: Path) -> Iterator[tuple[str, Pa
             patterns = value.get("patternProperties")
             sources = [value.get("pattern"), *(patterns if isinstance(patterns, Mapping) else ())]
             for source in sources:
-                if isinstance(source, str) and not _compiles(source):
-                    yield "bad-schema", place, f"`{source[:64]}` is not a regular expression", ""
+                if isinstance(source, str) and (wrong := _fault(source)):
+                    yield "bad-schema", place, f"`{source[:64]}` {wrong}", ""
+            if place != path and isinstance(value.get("$schema"), str):
+                yield "bad-schema", (*place, "$schema"), "stands at the top of a schema only", "remove it"
+            if isinstance(patterns, Mapping):
+                named = True
+            unevaluated = unevaluated or "unevaluatedProperties" in value
             todo.extend((value[key], (*place, key)) for key in reversed(list(value)))
         elif isinstance(value, (list, tuple)):
             todo.extend((value[index], (*place, index)) for index in reversed(range(len(value))))
+    if named and unevaluated:
+        hint = "use `additionalProperties`"
+        yield "bad-schema", path, "`unevaluatedProperties` is not known beside `patternProperties`", hint
 
 
 def _resolves(schema: object, pointer: str) -> bool:
@@ -61,9 +71,9 @@ def _resolves(schema: object, pointer: str) -> bool:
     return isinstance(found, (Mapping, bool))
 
 
-def _compiles(source: str) -> bool:
+def _fault(source: str) -> str:
     try:
-        re.compile(source)
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
+        pattern(source)
+    except BadPattern as error:
+        return str(error)
+    return ""
