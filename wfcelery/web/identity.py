@@ -1,8 +1,8 @@
 """Who comes: by a token in the header, by the session of a sign-in, or, where nobody signs in, by a name.
 
 Inside another application that has its own sign-in (`make_app(..., trust_host_user=True)`), the one who comes
-is whom that application has put into the request's scope under `HOST_USER`, as a `Principal`; nobody if nothing
-is there. Our cookie then only ties forms to that person.
+is whom that application has put into the request's scope under `HOST_USER`, as a `Principal`; nobody if
+nothing is there. Our cookie then only ties forms to that person.
 """
 
 from __future__ import annotations

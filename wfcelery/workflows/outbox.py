@@ -113,9 +113,17 @@ def entry(
     return Entry(request.run_id, codec.encode(request).decode(), now, next_at=now)
 
 
+def request_of(kept: Entry) -> Start:
+    """Read what a row asks for."""
+    message = codec.decode(kept.request.encode())
+    if not isinstance(message, Start) or message.run_id != kept.id:
+        raise InvalidInput("request", f"is not the start of run {kept.id}")
+    return message
+
+
 def renewed(kept: Entry, now: float) -> Entry:
     """Give a refused row another chance: as a new question about the same run, so that it can begin once."""
-    request = replace(_request(kept), command_id=new_command_id())
+    request = replace(request_of(kept), command_id=new_command_id())
     return replace(kept, request=codec.encode(request).decode(), tries=0, next_at=now, error="")
 
 
@@ -160,7 +168,7 @@ class Relay:
         unread: list[Entry] = []
         for each in entries:
             try:
-                requests[each.id] = _request(each)
+                requests[each.id] = request_of(each)
             except InvalidInput as error:
                 unread.append(_refused(each, str(error)))
         # What was answered since the last try need not be sent again.
@@ -238,10 +246,3 @@ def _reason(answer: Command) -> str:
 
 def _refused(kept: Entry, reason: str) -> Entry:
     return replace(kept, tries=kept.tries + 1, next_at=None, error=reason[:LONGEST_ERROR])
-
-
-def _request(kept: Entry) -> Start:
-    message = codec.decode(kept.request.encode())
-    if not isinstance(message, Start) or message.run_id != kept.id:
-        raise InvalidInput("request", f"is not the start of run {kept.id}")
-    return message

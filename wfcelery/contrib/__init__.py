@@ -1,0 +1,1 @@
+"""At home in other people's applications: one part for each framework, loaded only where it is wanted."""
