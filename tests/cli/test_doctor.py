@@ -6,6 +6,7 @@ import json
 import os
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from wfcelery.broker.names import Names
 from wfcelery.broker.pulse import Pulse
 from wfcelery.executor.messages import Holding
 from wfcelery.insight.queues import lengths
-from wfcelery.store import open_database, workers
+from wfcelery.store import notices, open_database, workers
+from wfcelery.store.notices import Notice, NoticeStatus
 from wfcelery.wire.keys import worker_keys
 
 
@@ -96,6 +98,34 @@ def test_steps_that_nobody_runs_and_tools_that_are_not_there_are_found(
     ) in lines
     assert levels(capsys)["tools"] == "warn"
     assert "✓ ok    every tool that flows call is there" in call(capsys, "doctor", "--tools", "shop").out
+
+
+def test_a_gate_of_which_people_do_not_know_is_found_as_long_as_it_is_open(
+    broker_url: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "ask.yaml").write_text(
+        "name: ask\nstart: a\nsteps:\n"
+        "  a: {approval: {approvers: [bob, eve]}, next: b}\n  b: {tool: echo, done: true}\n"
+    )
+    with System(broker_url, os.environ["WFCELERY_DATABASE_URL"]):
+        eventually(lambda: levels(capsys).get("executor") == "ok")
+        run = call(capsys, "start", "ask.yaml", "-q").out.strip()
+        eventually(lambda: call(capsys, "explain", run).out.startswith("waits for the approval"))
+        assert "notices" not in levels(capsys)
+        with (
+            closing(open_database(os.environ["WFCELERY_DATABASE_URL"])) as database,
+            database.transaction() as conn,
+        ):
+            now = time.time()
+            old = Notice("n1", run, "a", 1, "gate_opened", "bob", now - 61, now - 61)
+            failed = replace(old, id="n2", recipient="eve", status=NoticeStatus.FAILED, error="no address")
+            fresh = replace(old, id="n3", next_at=now)
+            notices.put_many(conn, [old, failed, fresh])
+        said = call(capsys, "doctor").out
+        assert "1 notice of an open gate reached nobody" in said
+        assert "1 notice of an open gate not sent for a minute" in said
+        assert call(capsys, "approve", run, "--user", "bob").code == 0
+        assert "notices" not in levels(capsys)
 
 
 def test_the_worker_key_is_printed_and_a_new_secret_is_a_good_one(

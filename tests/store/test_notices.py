@@ -24,6 +24,7 @@ def test_a_notice_is_read_as_it_was_written(database: Database) -> None:
         assert notices.get(conn, "n3") is None
         assert notices.of_run(conn, "r1") == [TWO, ONE]
         assert notices.of_run(conn, "r2") == []
+        assert notices.untold(conn, NOW + 100) == []  # There is no gate that waits.
 
 
 def test_a_notice_that_is_written_again_stays_as_it_is(database: Database) -> None:

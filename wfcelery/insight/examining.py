@@ -17,7 +17,7 @@ from wfcelery.errors import InvalidSettings, NotFound, NotReachable, WfceleryErr
 from wfcelery.executor.definitions import Definitions
 from wfcelery.insight import findings
 from wfcelery.insight.findings import BrokerState, Finding, Level, TablesState
-from wfcelery.store import health, migrations, workers
+from wfcelery.store import health, migrations, notices, workers
 from wfcelery.tools import Registry
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def _tables(conn: Connection, flows: dict[str, Flow]) -> TablesState:
             for step in flow.steps.values()
             if step.timeout_s is not None and _tool(step) is not None
         ),
+        untold=notices.untold(conn, time.time() - findings.TOLD_WITHIN_S),
     )
 
 

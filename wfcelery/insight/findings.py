@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from wfcelery.core.values import Json
     from wfcelery.settings import Settings
     from wfcelery.store.health import ExecutorSeen, Waiting
+    from wfcelery.store.notices import Notice
     from wfcelery.store.workers import WorkerRow
 
 BEAT_WITHIN_S: Final = 10.0
 SKEW_S: Final = 2.0
 SLOW_S: Final = 0.1
 FULL_MAILBOX: Final = 1_000
+TOLD_WITHIN_S: Final = 60.0
 POOLS_WITH_LIMITS: Final = ("prefork",)
 
 
@@ -65,7 +67,10 @@ class BrokerState:
 
 @dataclass(frozen=True, slots=True)
 class TablesState:
-    """What the tables told. `time_limits`: queues that get steps with a time limit."""
+    """What the tables told. `time_limits`: queues that get steps with a time limit.
+
+    `untold` are notices of open gates that have failed, or that nobody has tried to send for a while.
+    """
 
     version: str
     executor: ExecutorSeen | None = None
@@ -73,6 +78,7 @@ class TablesState:
     waiting: Sequence[Waiting] = ()
     dead_letters: int = 0
     time_limits: frozenset[str] = frozenset()
+    untold: Sequence[Notice] = ()
 
 
 def of_settings(settings: Settings) -> Iterator[Finding]:
@@ -136,6 +142,7 @@ def of_tables(tables: TablesState, now: float, lease_s: float) -> Iterator[Findi
         yield Finding("dead-letters", Level.WARN, said, "`wfcelery dead-letters` lists them")
     else:
         yield Finding("dead-letters", Level.OK, "no dead letters")
+    yield from _notices(tables.untold)
 
 
 def of_pulses(tables: TablesState, broker: BrokerState, now: float) -> Iterator[Finding]:
@@ -208,6 +215,25 @@ def _queues(waiting: Sequence[Waiting], alive: Sequence[WorkerRow], now: float) 
             )
         else:
             yield Finding("queues", Level.OK, f"{steps} in {queue}{since}")
+
+
+def _notices(untold: Sequence[Notice]) -> Iterator[Finding]:
+    """Tell of open gates that wait for people who do not know of them."""
+    failed = sum(each.error is not None for each in untold)
+    if failed:
+        said = f"{_notices_of_gates(failed)} reached nobody"
+        advice = (
+            "the page of the run in the console says who and why; addresses of people stand in the policy"
+        )
+        yield Finding("notices", Level.WARN, said, advice)
+    waiting = len(untold) - failed
+    if waiting:
+        said = f"{_notices_of_gates(waiting)} not sent for a minute"
+        yield Finding("notices", Level.WARN, said, "start `wfcelery notifier`; it takes `wfcelery[notify]`")
+
+
+def _notices_of_gates(count: int) -> str:
+    return "1 notice of an open gate" if count == 1 else f"{count:,} notices of open gates"
 
 
 def _skew(check: str, who: str, seconds: float) -> Finding:

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Integer, bindparam, delete, select, update
+from sqlalchemy import Integer, and_, bindparam, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from wfcelery.core.state import StepStatus, WaitsFor
 from wfcelery.core.values import Json, canonical
 from wfcelery.store.database import POSTGRESQL
-from wfcelery.store.schema import NoticeStatus, is_status, notices
+from wfcelery.store.schema import NoticeStatus, is_status, notices, workflow_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,7 @@ __all__ = [
     "of_run",
     "put_many",
     "save",
+    "untold",
 ]
 
 
@@ -84,6 +86,30 @@ _failed = (
     select(notices)
     .where(is_status(notices, NoticeStatus.FAILED))
     .order_by(notices.c.created_at.desc(), notices.c.id.desc())
+    .limit(bindparam("most", type_=Integer))
+)
+
+
+_steps = workflow_steps.c
+_untold = (
+    select(notices)
+    .join(
+        workflow_steps,
+        and_(
+            _steps.workflow_id == notices.c.run_id,
+            _steps.name == notices.c.step,
+            _steps.attempt == notices.c.attempt,
+        ),
+    )
+    .where(
+        _steps.waits_for == WaitsFor.APPROVAL.value,
+        is_status(workflow_steps, StepStatus.PENDING),
+        or_(
+            is_status(notices, NoticeStatus.FAILED),
+            and_(_waits, notices.c.tries == 0, notices.c.next_at <= bindparam("before")),
+        ),
+    )
+    .order_by(notices.c.created_at, notices.c.id)
     .limit(bindparam("most", type_=Integer))
 )
 
@@ -140,6 +166,11 @@ def of_run(conn: Connection, run_id: str, limit: int = 100) -> list[Notice]:
 def failed(conn: Connection, limit: int = 100) -> list[Notice]:
     """List those that nobody tries to send any more, newest first."""
     return [_notice(row) for row in conn.execute(_failed, {"most": limit})]
+
+
+def untold(conn: Connection, before: float, limit: int = 100) -> list[Notice]:
+    """List those of open gates that have failed, or were due at a moment and never tried."""
+    return [_notice(row) for row in conn.execute(_untold, {"before": before, "most": limit})]
 
 
 def forget(conn: Connection, before: float) -> int:
