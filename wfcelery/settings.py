@@ -36,17 +36,21 @@ NAMES: Final = (
     "tools",
     "base_url",
     "user",
+    "token",
     "lease_s",
     "policy",
     "authorize",
     "notify",
     "link_days",
     "link_login",
+    "log_format",
+    "hooks",
 )
 # What stands between the parts of a list. URLs hold commas, so what may be a URL is parted by white space.
-_LISTS: Final = {"secret_key": ",", "worker_key": ",", "tools": ",", "notify": None}
+_LISTS: Final = {"secret_key": ",", "worker_key": ",", "tools": ",", "notify": None, "hooks": ","}
 _NUMBERS: Final = {"lease_s": "seconds", "link_days": "days"}
 _CHOICES: Final = frozenset({"link_login"})
+LOG_FORMATS: Final = ("text", "json")
 _YES: Final = frozenset({"yes", "true", "1"})
 _NO: Final = frozenset({"no", "false", "0"})
 
@@ -63,6 +67,8 @@ class Settings:
     tools: tuple[str, ...] = ()
     base_url: str | None = None
     user: str = ""
+    # What an agent's server (`wfcelery mcp`) signs in with: a token of the policy.
+    token: str | None = field(default=None, repr=False)
     lease_s: float = DEFAULT_LEASE_S
     # Who may do what: the path of a policy file, or `module:name` of a hook. One of them, or neither.
     policy: str | None = None
@@ -73,6 +79,10 @@ class Settings:
     link_days: float = DEFAULT_LINK_DAYS
     # Whether an approval link also asks for a sign-in as the approver.
     link_login: bool = False
+    # How processes log: lines for people, or a JSON object per line.
+    log_format: str = LOG_FORMATS[0]
+    # `module:function` of the host application, called by the executor with every event.
+    hooks: tuple[str, ...] = ()
 
 
 def load(
@@ -94,6 +104,8 @@ def load(
         given["database_url"] = as_database_url(given["database_url"])
     if "base_url" in given:
         check_base_url(given["base_url"])
+    if given.get("log_format", LOG_FORMATS[0]) not in LOG_FORMATS:
+        raise InvalidSettings("log_format", f"must be {' or '.join(LOG_FORMATS)}, not {given['log_format']}")
     if {"policy", "authorize"} <= given.keys():
         raise InvalidSettings("authorize", "and policy cannot both be set; leave one of them out")
     lists = {name: _several(name, given.pop(name)) for name in _LISTS.keys() & given.keys()}

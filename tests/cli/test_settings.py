@@ -36,6 +36,8 @@ def test_everything_can_be_set_in_the_environment(tmp_path: Path) -> None:
         "WFCELERY_NOTIFY": "channel:ops  ann\nslack://a/b,c?to=d",
         "WFCELERY_LINK_DAYS": "0.5",
         "WFCELERY_LINK_LOGIN": "Yes",
+        "WFCELERY_LOG_FORMAT": "json",
+        "WFCELERY_HOOKS": "shop.flows:note, shop.mail:tell",
         "PATH": "/bin",
     }
     assert load({}, environ, tmp_path) == Settings(
@@ -51,6 +53,8 @@ def test_everything_can_be_set_in_the_environment(tmp_path: Path) -> None:
         notify=("channel:ops", "ann", "slack://a/b,c?to=d"),
         link_days=0.5,
         link_login=True,
+        log_format="json",
+        hooks=("shop.flows:note", "shop.mail:tell"),
     )
     assert load({}, {"WFCELERY_AUTHORIZE": "shop.rights:may", "WFCELERY_USER": "ann"}, tmp_path) == Settings(
         user="ann", authorize="shop.rights:may"
@@ -103,7 +107,7 @@ def test_an_unknown_key_of_the_file_is_refused_with_what_is_known(tmp_path: Path
     assert refusal({}, {}, tmp_path) == (
         "setting zzz: is not known (in wfcelery.toml); the known ones are database_url, broker_url, "
         "key_prefix, secret_key, worker_key, tools, base_url, user, lease_s, policy, authorize, notify, "
-        "link_days, link_login"
+        "link_days, link_login, token, log_format, hooks"
     )
 
 
@@ -126,6 +130,7 @@ def test_an_empty_variable_is_as_good_as_none(tmp_path: Path) -> None:
         ("link_days = 0\n", "setting link_days: must be a number of days above 0, not 0"),
         ("link_days = inf\n", "setting link_days: must be a number of days above 0, not inf"),
         ("link_login = 1\n", "setting link_login: must be true or false in wfcelery.toml"),
+        ('log_format = "xml"\n', "setting log_format: must be text or json, not xml"),
         ('link_login = "perhaps"\n', "setting link_login: must be yes or no, not perhaps"),
         ("policy = true\n", "setting policy: must be text in wfcelery.toml"),
         ("notify = 3\n", "setting notify: must be text or a list of texts in wfcelery.toml"),

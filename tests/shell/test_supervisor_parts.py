@@ -236,6 +236,8 @@ SETTINGS = Settings(
     notify=("channel:ops", "json://a,b"),
     link_days=0.5,
     link_login=True,
+    log_format="json",
+    hooks=("shop.flows:note",),
 )
 
 
@@ -250,6 +252,7 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
         "WFCELERY_KEY_PREFIX": "shop:",
         "WFCELERY_TOOLS": "one,two",
         "WFCELERY_LEASE_S": "2.5",
+        "WFCELERY_LOG_FORMAT": "json",
     }
     trusted = common | {
         "WFCELERY_DATABASE_URL": "sqlite:///x.db",
@@ -260,6 +263,7 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
         "WFCELERY_NOTIFY": "channel:ops json://a,b",
         "WFCELERY_LINK_DAYS": "0.5",
         "WFCELERY_LINK_LOGIN": "yes",
+        "WFCELERY_HOOKS": "shop.flows:note",
     }
     assert (executor.environ, beat.environ, notifier.environ) == (trusted, trusted, trusted)
     assert worker.environ == common | {"WFCELERY_WORKER_KEY": worker_keys((SECRET,))[0]}

@@ -41,7 +41,7 @@ def log_format_option(command: F) -> F:
     return click.option(
         "--log-format",
         type=click.Choice(("text", "json")),
-        help="How to log: lines for people, or a JSON object per line. Default: WFCELERY_LOG_FORMAT, or text.",
+        help="How to log: for people, or a JSON object per line. Default: WFCELERY_LOG_FORMAT, or text.",
     )(command)
 
 

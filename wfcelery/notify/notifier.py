@@ -136,7 +136,8 @@ class Notifier:
             return
         if fault.final and len(self._complained) < REMEMBERED:
             self._complained.add(said)
-        logger.warning("notice %s (%s): %s", notice.id, notice.kind, said)
+        place = {"run_id": notice.run_id, "step": notice.step, "attempt": notice.attempt or None}
+        logger.warning("notice %s (%s): %s", notice.id, notice.kind, said, extra=place)
 
     def _remember(self, notice_id: str, reached: tuple[str, ...]) -> None:
         with self._turn:

@@ -14,6 +14,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import setup_logging, worker_shutdown
 
 from wfcelery.broker.names import EXECUTOR_QUEUE, NOTIFY_QUEUE, STEPS_QUEUE
+from wfcelery.shell import logs
 from wfcelery.shell.celery_app import make_app
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from wfcelery.settings import Settings
 
-FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 NOTICES_AT_ONCE: Final = 4
 # A line for each bell and each step would be most of the log, and a good part of the work.
 CHATTY: Final = ("celery.worker.strategy", "celery.app.trace", "celery.beat", "kombu")
@@ -57,7 +57,7 @@ def run_notifier(settings: Settings, *, loglevel: str = "INFO", name: str | None
 
 def run_beat(settings: Settings, *, schedule: Path | None = None, loglevel: str = "INFO") -> int:
     """Send ticks until told to stop; give the exit code."""
-    _log(loglevel)
+    _log(settings, loglevel)
     app = make_app(settings)
     where = schedule or Path(".wfcelery") / "beat-schedule"
     where.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def run_beat(settings: Settings, *, schedule: Path | None = None, loglevel: str 
 def _run_worker(
     settings: Settings, role: str, name: str | None, loglevel: str, options: Sequence[str]
 ) -> int:
-    _log(loglevel)
+    _log(settings, loglevel)
     app = make_app(settings)
     hostname = name or f"{role}-{os.getpid()}@{socket.gethostname()}"
     argv = ["worker", *options, "--hostname", hostname, "--without-gossip", "--without-mingle"]
@@ -94,11 +94,11 @@ def _code_of(run: Callable[[], object]) -> int:
     return 0
 
 
-def _log(level: str) -> None:
+def _log(settings: Settings, level: str) -> None:
     """Log in our own way: one line, to stderr, without Celery's news of every message."""
 
     def configure(**_kwargs: object) -> None:
-        logging.basicConfig(format=FORMAT, level=level.upper(), force=True)
+        logs.configure(settings.log_format, level)
         if level.upper() != "DEBUG":
             for name in CHATTY:
                 logging.getLogger(name).setLevel(logging.WARNING)

@@ -7,7 +7,7 @@ import contextvars
 import inspect
 from typing import TYPE_CHECKING, Final
 
-from wfcelery.tools.context import Context, Later, Outcome
+from wfcelery.tools.context import CURRENT, Context, Later, Outcome
 from wfcelery.tools.declare import EVENT_NAME, AnyTool
 from wfcelery.tools.failures import UnknownEvent
 from wfcelery.tools.report import Failed, Limits, Postponed, Report, Returned, failure
@@ -35,6 +35,7 @@ def call(
 
 
 def _attempt(tool: AnyTool, args: Mapping[str, object], context: Context, limits: Limits) -> Report:
+    CURRENT.set(context)  # In a copy of the caller's context: it ends with this call.
     positional, named = bind(tool, args, context)
     value = tool.function(*positional, **named)
     return _judged(tool, _awaited(value) if inspect.iscoroutine(value) else value, limits)

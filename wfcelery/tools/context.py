@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import logging
 import math
@@ -145,6 +146,10 @@ class Context:
     def _time_is_over(self) -> bool:
         left = self.time_left()
         return left is not None and left < INSTANT
+
+
+CURRENT: Final[contextvars.ContextVar[Context | None]] = contextvars.ContextVar("wfcelery_step", default=None)
+"""The attempt whose tool is being called here: so that also what others log on its behalf names it."""
 
 
 def idempotency_key(run_id: str, step: str, item: int = NO_ITEM) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import uvicorn
 
 from wfcelery.errors import InvalidSettings, NotReachable
+from wfcelery.shell import logs
 from wfcelery.web.app import LOOPBACK, make_app
 
 if TYPE_CHECKING:
@@ -38,11 +39,15 @@ def make_server(settings: Settings, *, host: str, port: int, loglevel: str = "IN
     if desk.is_open and not is_loopback(host):
         reason = "is needed to serve other machines: without rights everybody could do everything"
         raise InvalidSettings("policy", f"{reason}; `wfcelery policy init` prints a sample")
+    in_json = settings.log_format == logs.JSON
+    if in_json:
+        logs.configure(logs.JSON, loglevel)
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
         log_level=loglevel.lower(),
+        log_config=None if in_json else uvicorn.config.LOGGING_CONFIG,
         access_log=False,  # Addresses hold the tokens of approval links.
         server_header=False,
         ws="none",

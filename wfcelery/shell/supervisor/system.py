@@ -44,6 +44,7 @@ def programs(
         "WFCELERY_KEY_PREFIX": settings.key_prefix,
         "WFCELERY_TOOLS": ",".join(settings.tools),
         "WFCELERY_LEASE_S": f"{settings.lease_s:g}",
+        "WFCELERY_LOG_FORMAT": settings.log_format,
     }
     trusted = common | {
         "WFCELERY_DATABASE_URL": settings.database_url,
@@ -54,6 +55,7 @@ def programs(
         "WFCELERY_NOTIFY": " ".join(settings.notify),
         "WFCELERY_LINK_DAYS": f"{settings.link_days:g}",
         "WFCELERY_LINK_LOGIN": "yes" if settings.link_login else "no",
+        "WFCELERY_HOOKS": ",".join(settings.hooks),
     }
     # A worker runs other people's code: it can neither read the tables nor speak for an app or a person.
     worker = common | {"WFCELERY_WORKER_KEY": ",".join(worker_keys(settings.secret_key))}
