@@ -18,6 +18,7 @@ def test_every_key_stands_under_the_prefix() -> None:
         names.nonce,
         names.stops,
         names.pulse,
+        names.figures,
         names.queue_key("gpu"),
     ] == [
         "app:wfcelery.mailbox",
@@ -27,6 +28,7 @@ def test_every_key_stands_under_the_prefix() -> None:
         "app:wfcelery.nonce",
         "app:wfcelery.stops",
         "app:wfcelery.pulse",
+        "app:wfcelery.figures",
         "app:gpu",
     ]
 

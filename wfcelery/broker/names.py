@@ -63,6 +63,11 @@ class Names:
         """A hash: who was last alive when."""
         return f"{self.prefix}wfcelery.pulse"
 
+    @property
+    def figures(self) -> str:
+        """A text: what the executor has counted."""
+        return f"{self.prefix}wfcelery.figures"
+
     def queue_key(self, queue: str, priority: int = 0) -> str:
         """Name the list in which kombu keeps the messages of a queue that have this priority."""
         step = PRIORITY_STEPS[max(bisect.bisect(PRIORITY_STEPS, priority) - 1, 0)]

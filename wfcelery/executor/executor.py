@@ -264,11 +264,11 @@ class Executor:
         self._next_due = min(self._next_due, first_due(batch.written))
         if self._lookout is not None:
             self._lookout.changed(batch.written)
+        if self._observer is not None and batch.written:
+            self._observer(batch.written)  # Before anything that the broker can keep from happening.
         self._publish(batch, ready, guarded)
         if self._notices is not None:
             self._notices.ring()
-        if self._observer is not None and batch.written:
-            self._observer(batch.written)
 
     def _hold_lease(self, conn: Connection, now: float) -> None:
         """Make sure that nobody else writes, now and for a while."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from celery.worker import state as celery_state
 
 from wfcelery.broker.client import connect, key_prefix
+from wfcelery.broker.figures import Figures
 from wfcelery.broker.mailbox import RedisMailbox
 from wfcelery.broker.names import Names
 from wfcelery.broker.sender import Sender
@@ -23,8 +24,10 @@ from wfcelery.executor.executor import NEVER, Executor
 from wfcelery.executor.lookout import Lookout
 from wfcelery.executor.notice_book import NoticeBook
 from wfcelery.executor.packer import Packer
+from wfcelery.executor.tally import Tally
 from wfcelery.executor.watch import Watch
 from wfcelery.rights.loading import load_authority
+from wfcelery.shell.event_hooks import EventHooks, load_hooks
 from wfcelery.shell.publisher import Publisher
 from wfcelery.store import lease
 from wfcelery.store.database import open_database
@@ -34,9 +37,13 @@ from wfcelery.wire.keys import keyring
 from wfcelery.wire.seal import Seal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from celery import Celery
 
+    from wfcelery.executor.messages import Told
     from wfcelery.settings import Settings
+    from wfcelery.store.changes import RunChange
 
 logger: Final = logging.getLogger("wfcelery.executor")
 
@@ -57,6 +64,7 @@ class ExecutorRole:
         self._settings = settings
         self._owner = f"{name} {os.getpid()}"
         self._tools = Registry.load(settings.tools)
+        self._functions = load_hooks(settings.hooks)
         self._authority = load_authority(settings)
         self._ring = keyring(settings.secret_key)
         self._clock = SystemClock()
@@ -97,6 +105,9 @@ class ExecutorRole:
             held.epoch, lease_s=self._settings.lease_s, round_s=min(5.0, self._settings.lease_s / 2)
         )
         self._lookout = Lookout(watch, self._publisher, packer)
+        self._tally = Tally(held.epoch, self._clock.now())
+        self._figures = Figures(self._client, self._names)
+        self._hooks = EventHooks(self._functions)
         self._executor = Executor(
             self._database,
             held,
@@ -104,6 +115,7 @@ class ExecutorRole:
             self._publisher,
             self._clock,
             tools=Catalogue(self._tools),
+            observer=self._see,
             lookout=self._lookout,
             authority=self._authority,
             notices=NoticeBook(self._publisher, self._settings.notify),
@@ -132,14 +144,17 @@ class ExecutorRole:
             drained = self._drain()
             self._mailbox.beat("executor", self._clock.now())
             # What is still in the mailbox may be the very report of a step that seems lost.
-            self._executor.run_once(self._lookout.tick(nonce, judge=drained))
+            self._turn(self._lookout.tick(nonce, judge=drained))
+            self._tell_figures()
 
     def close(self) -> None:
         """Take in what is left in the mailbox, and let the next one take over."""
         if self._lease is not None:
             with _Troubles(self):
                 self._drain()
-                self._executor.run_once()
+                self._turn()
+                self._tell_figures()
+            self._hooks.close()
             try:
                 self._lease.release()
             except (NotReachable, LostLease):
@@ -149,12 +164,28 @@ class ExecutorRole:
     def _drain(self) -> bool:
         """Take batch after batch; tell whether the mailbox is empty."""
         for _ in range(BATCHES_AT_ONCE):
-            self._executor.run_once(marks=False)
+            self._turn(marks=False)
             if not self._mailbox.left:
+                self._tally.caught_up_at = self._clock.now()
                 self._ask_for_wake()
                 return True
         self._sender.ring()
         return False
+
+    def _turn(self, findings: Sequence[Told] = (), *, marks: bool = True) -> None:
+        """Take one batch, and count it."""
+        began = time.monotonic()
+        taken = self._executor.run_once(findings, marks=marks)
+        self._tally.took(taken, time.monotonic() - began)
+
+    def _see(self, written: Sequence[RunChange]) -> None:
+        """Be shown what a batch has changed."""
+        self._tally.see(written)
+        self._hooks.see(written)
+
+    def _tell_figures(self) -> None:
+        """Let others know what was counted."""
+        self._figures.write({**self._tally.as_json(self._clock.now()), "hooks": self._hooks.as_json()})
 
     def _ask_for_wake(self) -> None:
         """Have the bell rung when the next timer is due, if that is soon; later ones wait in the table."""
