@@ -67,6 +67,12 @@ tokens = ["{ivy}"]
 [users.boss]
 allow = ["admin"]
 tokens = ["{boss}"]
+
+[users."hook:review"]
+allow = ["admin"]
+
+[users."hook:go"]
+allow = ["admin"]
 """
 STARTER, APPROVER = "stan", "ann"
 LONGEST_S = 60.0

@@ -6,6 +6,8 @@ Each table is complete by construction: a test holds it to the doors, commands a
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +21,7 @@ from tests.web.server import TOKENS, Page, Site, form_of, path_of
 from wfcelery import Workflows
 from wfcelery.core.messages import Kind, Principal
 from wfcelery.errors import Forbidden, InvalidFlow, InvalidInput, NotAllStarted, NotFound, Refused
+from wfcelery.web.pages.hooks import HEADER, sign
 
 Move: TypeAlias = tuple[str, Callable[[Spot], None]]
 
@@ -108,6 +111,18 @@ def _link(player: Player, spot: Spot, whose: str) -> httpx.Response:
 
 
 HttpCall: TypeAlias = Callable[[Player, Spot], httpx.Response]
+HOOK_SECRET = "the secret of a hook that may do everything"  # noqa: S105 - for tests
+for _signal in ("review", "go"):
+    os.environ[f"WFHOOK_{_signal}"] = HOOK_SECRET
+
+
+def _hook(who: Player, spot: Spot, signal: str) -> httpx.Response:
+    """Another system, whose hook has every right, says that all is approved."""
+    body = json.dumps({**APPROVED, "run_id": spot.run}).encode()
+    headers = {HEADER: sign(HOOK_SECRET, body, int(time.time())), "content-type": "application/json"}
+    return httpx.post(f"{who.site.url}/hooks/{signal}", content=body, headers=headers, timeout=30.0)
+
+
 HTTP: dict[str, Sequence[tuple[str, Sequence[str], HttpCall]]] = {
     "api_start_run": [
         ("another", ACTORS, lambda who, spot: who.ask("/runs", flow=spot.flow)),
@@ -143,6 +158,10 @@ HTTP: dict[str, Sequence[tuple[str, Sequence[str], HttpCall]]] = {
     ],
     "api_retire_definition": [("", STARTER, lambda who, spot: who.api.delete(f"/definitions/{spot.flow}@1"))],
     "api_validate_flow": [("", STARTER, lambda who, spot: who.ask("/validate", flow=bare(spot.flow)))],
+    "hook": [
+        ("the gate", STARTER, lambda who, spot: _hook(who, spot, "review")),
+        ("go", STARTER, lambda who, spot: _hook(who, spot, "go")),
+    ],
     "sign_in": [("as another", ACTORS, _sign_in_as_another)],
     "sign_out": [("and approve", STARTER, _sign_out_and_approve)],
     "act_as": [("the approver", DECIDERS, _act_as_approver)],

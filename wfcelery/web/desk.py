@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 BAD_LINKS_A_MINUTE = 30
 BAD_LOGINS_A_MINUTE = 10
+BAD_HOOKS_A_MINUTE = 30
 MOST_STREAMS = 200
 
 
@@ -47,6 +48,7 @@ class Desk:
     is_open: bool
     bad_links: Limiter
     bad_logins: Limiter
+    bad_hooks: Limiter
     streams: Streams
     host_signs_in: bool = False
     one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
@@ -93,6 +95,7 @@ def make_desk(settings: Settings, *, host_signs_in: bool = False) -> Desk:
         is_open=authority.is_open and not host_signs_in,
         bad_links=Limiter(BAD_LINKS_A_MINUTE, per_s=60.0),
         bad_logins=Limiter(BAD_LOGINS_A_MINUTE, per_s=60.0),
+        bad_hooks=Limiter(BAD_HOOKS_A_MINUTE, per_s=60.0),
         streams=Streams(workflows.links.reading, MOST_STREAMS),
         host_signs_in=host_signs_in,
     )

@@ -21,6 +21,8 @@ class Door:
 
     Without a `permission` it is open to everybody, for the reason `open_because`. `is_api` doors speak JSON
     and problems; the others speak HTML. Form posts carry a CSRF token unless the door says `no_csrf`.
+    `for_programs` is what programs call that know nothing of the API: they get problems, and what they send
+    is left to the endpoint to read.
     """
 
     method: str
@@ -31,11 +33,16 @@ class Door:
     open_because: str = ""
     is_api: bool = False
     no_csrf: bool = False
+    for_programs: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a door about which nobody has thought."""
         if (self.permission is None) != bool(self.open_because):
             message = f"{self.method} {self.path} needs a permission, or a reason to have none"
+            raise ValueError(message)
+        if self.for_programs and self.method != "GET" and self.permission is not None:
+            # A browser would come with its cookie, and nothing else would tell whose wish it is.
+            message = f"{self.method} {self.path} must go by what is sent, not by who is signed in"
             raise ValueError(message)
 
 
@@ -47,8 +54,10 @@ def all_doors() -> Sequence[Door]:
         approval,
         definitions,
         gate,
+        hooks,
         inbox,
         login,
+        metrics,
         run,
         runs,
         sheets,
@@ -58,4 +67,5 @@ def all_doors() -> Sequence[Door]:
 
     decisions = (*approval.DOORS, *inbox.DOORS, *gate.DOORS)
     console = (*runs.DOORS, *run.DOORS, *step.DOORS, *acts.DOORS, *definitions.DOORS, *system.DOORS)
-    return (*API_DOORS, *login.DOORS, *decisions, *console, *sheets.DOORS)
+    programs = (*metrics.DOORS, *hooks.DOORS)
+    return (*API_DOORS, *programs, *login.DOORS, *decisions, *console, *sheets.DOORS)

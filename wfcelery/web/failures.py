@@ -53,6 +53,15 @@ class NotSignedIn(WfceleryError):
         return "sign in first: with a token from the policy file (`wfcelery policy token USER` makes one)"
 
 
+class BadSignature(WfceleryError):
+    """What came to a hook is not signed with its secret, or too long ago, or there is no such hook."""
+
+    code = "bad-signature"
+
+    def __str__(self) -> str:
+        return "the signature is not good: it is missing, wrong, or older than five minutes; nothing was done"
+
+
 class TooMany(WfceleryError):
     """Too many failures from one address."""
 
@@ -115,7 +124,7 @@ class Broken(WfceleryError):
 def status_of(error: WfceleryError) -> HTTPStatus:
     """Say which status an error has."""
     match error:
-        case NotSignedIn():
+        case NotSignedIn() | BadSignature():
             return HTTPStatus.UNAUTHORIZED
         case TooMany():
             return HTTPStatus.TOO_MANY_REQUESTS

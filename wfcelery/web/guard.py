@@ -49,15 +49,16 @@ class Guard:
             if request.method not in SAFE:
                 _check_origin(self._desk, request, is_api=self._door.is_api)
             self._check_right(visitor)
-            if request.method not in SAFE:
+            if request.method not in SAFE and not self._door.for_programs:
                 # Only now: to read megabytes for a stranger is work that he chooses.
                 await self._read_body(request)
                 self._check_form(request, visitor)
             response = await self._call(request)
         except WfceleryError as error:
-            response = as_problem(request, error) if self._door.is_api else as_page(request, error)
+            speaks_json = self._door.is_api or self._door.for_programs
+            response = as_problem(request, error) if speaks_json else as_page(request, error)
         seen = getattr(request.state, "visitor", None)
-        wants_session = not (self._door.is_api or self._door.no_csrf)
+        wants_session = not (self._door.is_api or self._door.for_programs or self._door.no_csrf)
         if seen is not None and seen.is_new and wants_session and not _keeps_session(response):
             identity.keep_session(self._desk, response, seen.session)
         return response
@@ -90,7 +91,7 @@ class Guard:
             raise Refused(reason, "forbidden")
 
     async def _read_body(self, request: Request) -> None:
-        body = await _bounded(request)
+        body = await bounded(request)
         if self._door.is_api:
             request.state.body = await run_in_threadpool(json_body.read, body, request.headers)
             return
@@ -138,12 +139,13 @@ def _check_origin(desk: Desk, request: Request, *, is_api: bool) -> None:
         raise Refused("another site has sent this; nothing was done", "forbidden")
 
 
-async def _bounded(request: Request) -> bytes:
+async def bounded(request: Request, most: int = LARGEST_BODY) -> bytes:
+    """Read what was sent, if it is not more than this."""
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > LARGEST_BODY:
-            raise TooLarge(LARGEST_BODY)
+        if size > most:
+            raise TooLarge(most)
         parts.append(part)
     return b"".join(parts)
 
