@@ -49,6 +49,8 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     ),
     "beat": ("wfcelery.cli.processes", "Wake the executor every second.", LOCAL),
     "web": ("wfcelery.cli.web", "Serve the console, approval pages and the JSON API.", LOCAL),
+    # Its caller is whom WFCELERY_TOKEN stands for, and each of its tools is judged by itself.
+    "mcp": ("wfcelery.cli.mcp", "Serve workflows to an agent over stdin and stdout (MCP).", LOCAL),
 }
 EXAMPLES: Final = (
     "wfcelery run flows/hello.yaml -i name=Ann",

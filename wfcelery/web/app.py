@@ -16,6 +16,7 @@ from starlette.routing import Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from wfcelery.errors import NotFound, Refused, WfceleryError
+from wfcelery.web.agent_door import AgentDoor
 from wfcelery.web.desk import Desk, make_desk
 from wfcelery.web.doors import all_doors
 from wfcelery.web.failures import Broken, NoSuchMethod, as_page, as_problem
@@ -53,6 +54,7 @@ def make_app(
         Route(door.path, Guard(desk, door).answer, methods=[door.method], name=door.name)
         for door in all_doors()
     ]
+    routes.append(Route("/mcp", AgentDoor(desk), name="mcp"))
     routes.append(Mount("/static", _Static(directory=STATIC), name="static"))
     app = Starlette(
         routes=routes,
