@@ -160,6 +160,13 @@ def test_a_gate_for_others_is_refused_with_exit_4(here: Path, capsys: pytest.Cap
     assert again.code == 0
 
 
+def test_a_group_is_not_proposed_as_a_user(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gate = '{on_deny: refuse, approvers: ["group:ops"]}'
+    flow = write(here, "g.yaml", GATED.replace("{on_deny: refuse}", gate))
+    said = call(capsys, "run", flow, "-i", "amount:=5", "--no-wait-gates")
+    assert said.err.endswith(" --approve review --user NAME\n")
+
+
 def test_the_command_that_goes_on_has_all_that_the_gate_asks_for(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -92,7 +92,7 @@ class Words:
         others = [each for each in waiting.approvers if each != self._user]
         alone_suffices = waiting.gate is not None and waiting.gate.quorum == 1
         if others and not (self._user in waiting.approvers and alone_suffices):
-            words += ["--user", others[0]]
+            words += ["--user", "NAME" if others[0].startswith("group:") else others[0]]
         return words
 
     def _command(self, *words: str) -> str:
