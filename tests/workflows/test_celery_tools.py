@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from celery import Celery, Task, current_task
+from celery import Celery, Task, current_app, current_task
 from celery.exceptions import Ignore, Reject
 
 from wfcelery.core.values import Json
@@ -93,6 +93,17 @@ def test_a_bound_task_sees_its_request(app: Celery) -> None:
     key = Context(run_id="r", step="s").idempotency_key
     assert seen == [Returned([key, [], {"order": "A7"}, retries, False]) for retries in (0, 2)]
     assert look.request.id is None
+
+
+def test_the_current_app_is_that_of_the_task_while_it_runs(app: Celery) -> None:
+    @task(app, "shop.tasks.look")
+    def look() -> bool:
+        return current_app._get_current_object() is app
+
+    before = current_app._get_current_object()
+    assert before is not app
+    assert run(celery_tool(look)) == Returned(True)
+    assert current_app._get_current_object() is before
 
 
 def test_the_task_of_the_host_is_left_as_it_is(app: Celery) -> None:

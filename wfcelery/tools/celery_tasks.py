@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from celery import Celery, Task
-from celery._state import _task_stack
+from celery._state import _set_current_app, _task_stack, get_current_app
 from celery.app.autoretry import add_autoretry_behaviour
 from celery.app.task import Task as AnyTask
 from celery.exceptions import Ignore, Reject, Retry
@@ -110,7 +110,13 @@ def _twin(task: Task, retries: _Retries) -> Task:
 def _requested(
     twin: Task, context: Context, args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> Iterator[None]:
-    """Give a task its `self.request`, and make it Celery's `current_task`."""
+    """Give a task its `self.request`, and make it Celery's `current_task`, its app the `current_app`.
+
+    In our workers another app is the current one: tasks that ask for it, as shared ones do, would send what
+    they send to queues that nobody of the host consumes.
+    """
+    before = get_current_app()
+    _set_current_app(twin.app)
     _task_stack.push(twin)
     twin.push_request(
         id=context.idempotency_key,
@@ -127,6 +133,7 @@ def _requested(
     finally:
         twin.pop_request()
         _task_stack.pop()
+        _set_current_app(before)
 
 
 def _has_own_call(task: Task) -> bool:
