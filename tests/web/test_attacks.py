@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import socket
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -11,6 +15,7 @@ import pytest
 from tests.web.console import echo_flow, eventually, get, words
 from tests.web.server import TOKENS, House, Page, Site, write_policy
 from wfcelery.rights.token import hash_of
+from wfcelery.web.desk import MOST_STREAMS_OF_ONE
 from wfcelery.web.identity import SESSION_COOKIE
 
 
@@ -149,3 +154,30 @@ def test_an_agent_that_has_signed_in_stays_an_agent(house: House, site: Site) ->
         answer = agent.post(f"/runs/{run}/gates/ask/decide", data={**form, "decision": "approve"})
         assert answer.status_code == 403
     assert house.status(run) == "paused"
+
+
+def test_nobody_takes_the_streams_of_all_others(house: House) -> None:
+    site = house.site()
+    with ExitStack() as held, site.browser("eve") as eve, site.browser("ann") as ann:
+        answers = [
+            held.enter_context(eve.stream("GET", f"/runs/stream?tag={number}", timeout=30.0))
+            for number in range(MOST_STREAMS_OF_ONE + 1)
+        ]
+        assert [each.status_code for each in answers] == [200] * MOST_STREAMS_OF_ONE + [503]
+        with ann.stream("GET", "/approvals/stream") as other:
+            assert other.status_code == 200
+
+
+def test_who_hangs_up_leaves_nothing_in_the_log(
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("uvicorn"), "propagate", True)
+    there = urlsplit(site.url)
+    head = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000\r\n\r\ntoken="
+    for _ in range(3):
+        with socket.create_connection((there.hostname, there.port)) as caller:
+            caller.sendall(head)
+    with site.browser() as after:
+        for _ in range(3):
+            assert after.get("/login").status_code == 200
+    assert "ClientDisconnect" not in caplog.text

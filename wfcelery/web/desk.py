@@ -29,6 +29,7 @@ BAD_LINKS_A_MINUTE = 30
 BAD_LOGINS_A_MINUTE = 10
 BAD_HOOKS_A_MINUTE = 30
 MOST_STREAMS = 200
+MOST_STREAMS_OF_ONE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,6 @@ def make_desk(settings: Settings, *, host_signs_in: bool = False) -> Desk:
         bad_links=Limiter(BAD_LINKS_A_MINUTE, per_s=60.0),
         bad_logins=Limiter(BAD_LOGINS_A_MINUTE, per_s=60.0),
         bad_hooks=Limiter(BAD_HOOKS_A_MINUTE, per_s=60.0),
-        streams=Streams(workflows.links.reading, MOST_STREAMS),
+        streams=Streams(workflows.links.reading, MOST_STREAMS, MOST_STREAMS_OF_ONE),
         host_signs_in=host_signs_in,
     )

@@ -9,10 +9,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import ImmutableMultiDict
+from starlette.requests import ClientDisconnect
 
 from wfcelery.core.limits import MIB
+from wfcelery.core.messages import Kind
 from wfcelery.core.values import Json
 from wfcelery.errors import InvalidInput, Refused, WfceleryError
+from wfcelery.rights import Permission
 from wfcelery.web import identity, json_body
 from wfcelery.web.desk import Desk
 from wfcelery.web.doors import Door
@@ -74,9 +77,12 @@ class Guard:
         if wanted is None:
             return
         if visitor.who is None:
-            raise NotSignedIn
+            raise NotSignedIn(by_token=visitor.by_token)
         if not self._desk.may(visitor.who, wanted):
-            reason = f"{visitor.who.id} may not do this: the permission `{wanted.value}` is missing"
+            if wanted is Permission.DECIDE and visitor.who.kind is not Kind.PERSON:
+                reason = f"{visitor.who.id} is an {visitor.who.kind.value} here; only a person may decide"
+            else:
+                reason = f"{visitor.who.id} may not do this: the permission `{wanted.value}` is missing"
             raise Refused(reason, "forbidden")
 
     def _check_form(self, request: Request, visitor: identity.Visitor) -> None:
@@ -142,11 +148,15 @@ def _check_origin(desk: Desk, request: Request, *, is_api: bool) -> None:
 async def bounded(request: Request, most: int = LARGEST_BODY) -> bytes:
     """Read what was sent, if it is not more than this."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise TooLarge(most)
-        parts.append(part)
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise TooLarge(most)
+            parts.append(part)
+    except ClientDisconnect:
+        # Nobody hears this; but who hangs up must not fill the log with what looks like a fault of ours.
+        raise InvalidInput("body", "ended before its end") from None
     return b"".join(parts)
 
 

@@ -8,6 +8,7 @@ the first time with `?seen=`) hears at once what was missed. All streams share o
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -63,19 +64,22 @@ class _Topic:
 class Streams:
     """The streams of one app. Everything but the looking happens in the app's event loop."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[Connection]], most: int) -> None:
+    def __init__(
+        self, reading: Callable[[], AbstractContextManager[Connection]], most: int, most_each: int
+    ) -> None:
         self._reading = reading
         self._most = most
-        self._open = 0
+        self._most_each = most_each
+        self._open: Counter[str] = Counter()
         self._topics: dict[str, _Topic] = {}
         self._poller: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_over = False
 
-    @property
-    def is_full(self) -> bool:
-        """Tell whether another stream would be refused."""
-        return self._is_over or self._open >= self._most
+    def is_full(self, request: Request) -> bool:
+        """Tell whether another stream would be refused; nobody gets so many that none is left for others."""
+        each = self._open[_whose(request)]
+        return self._is_over or self._open.total() >= self._most or each >= self._most_each
 
     async def response(
         self, request: Request, key: str, look: Look, *, seen: str | None = None, tell: Tell | None = None
@@ -90,14 +94,14 @@ class Streams:
             seen = request.headers.get("last-event-id") or request.query_params.get("seen") or ""
         if first.ended and seen == first.position:
             return Response(status_code=204)  # Which tells a browser not to come back.
-        if self.is_full:
+        if self.is_full(request):
             said = "there are too many streams; refresh the page by hand\n"
             return PlainTextResponse(said, 503, headers={"Retry-After": "30"})
         if request.method == "HEAD":
             return Response(media_type=KIND)
         topic = self._topics.get(key) or _Topic(look, first)
         topic.tell(first)
-        return _Stream(self, key, topic, seen, tell or _changed)
+        return _Stream(self, _whose(request), key, topic, seen, tell or _changed)
 
     def stop(self) -> None:
         """Let every stream end; may be called from anywhere."""
@@ -126,10 +130,10 @@ class Streams:
             except TimeoutError:
                 yield ": still here\n\n"
 
-    def join(self, key: str, topic: _Topic) -> asyncio.Event:
+    def join(self, whose: str, key: str, topic: _Topic) -> asyncio.Event:
         """Count a stream in."""
         news = asyncio.Event()
-        self._open += 1
+        self._open[whose] += 1
         self._topics.setdefault(key, topic).listeners.add(news)
         if self._poller is None or self._poller.done():
             self._loop = asyncio.get_running_loop()
@@ -140,9 +144,11 @@ class Streams:
         """Give what is watched under a key; somebody has joined it."""
         return self._topics[key]
 
-    def leave(self, key: str, news: asyncio.Event) -> None:
+    def leave(self, whose: str, key: str, news: asyncio.Event) -> None:
         """Count a stream out; what nobody watches is not looked at."""
-        self._open -= 1
+        self._open[whose] -= 1
+        if not self._open[whose]:
+            del self._open[whose]
         topic = self._topics[key]
         topic.listeners.discard(news)
         if not topic.listeners:
@@ -172,6 +178,11 @@ class Streams:
             topic.wake()
 
 
+def _whose(request: Request) -> str:
+    who = request.state.visitor.who
+    return "" if who is None else str(who.id)
+
+
 async def _changed(_: str, sight: Sight) -> AsyncIterator[str]:
     yield f"id: {sight.position}\nevent: changed\ndata: {sight.position}\n\n"
 
@@ -186,8 +197,11 @@ def _looked(topic: _Topic, conn: Connection) -> Sight:
 class _Stream(StreamingResponse):
     """Counted from its first byte to its last, however it ends."""
 
-    def __init__(self, streams: Streams, key: str, topic: _Topic, seen: str, tell: Tell) -> None:
+    def __init__(  # noqa: PLR0917 - as many as it passes on
+        self, streams: Streams, whose: str, key: str, topic: _Topic, seen: str, tell: Tell
+    ) -> None:
         self._streams = streams
+        self._whose = whose
         self._key = key
         self._topic = topic
         self._seen = seen
@@ -195,10 +209,10 @@ class _Stream(StreamingResponse):
         super().__init__(iter(()), media_type=KIND, headers={"X-Accel-Buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        news = self._streams.join(self._key, self._topic)
+        news = self._streams.join(self._whose, self._key, self._topic)
         try:
             topic = self._streams.topic(self._key)
             self.body_iterator = self._streams.events(topic, self._seen, news, self._tell)
             await super().__call__(scope, receive, send)
         finally:
-            self._streams.leave(self._key, news)
+            self._streams.leave(self._whose, self._key, news)

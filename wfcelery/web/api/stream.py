@@ -41,7 +41,7 @@ async def stream(call: Call[StreamQuery, None]) -> Response:
     """Send what happens in a run until it has ended; looks at the tables are shared with all who watch it."""
     seen = _seen(call)
     run = await run_in_threadpool(_run, call)
-    if call.desk.streams.is_full:
+    if call.desk.streams.is_full(call.request):
         raise NotReachable("another stream", "too many are open; ask again later")
 
     async def tell(position: str, sight: Sight) -> AsyncIterator[str]:
