@@ -14,7 +14,9 @@ from wfcelery.workflows.outbox import Entry
 
 Caller: TypeAlias = "Session | scoped_session[Any] | Connection"
 WRITTEN: Final = "wfcelery_written"
-"""Under this name a session or connection knows what was written in its transaction."""
+"""Under this name a session knows what was written in its transaction."""
+LOOKED_FOR_S: Final = 1.0
+"""A connection tells of a commit before it happens: how long the row is looked for then."""
 
 
 def join(caller: Caller, table: Table, entry: Entry, sender: PromptSender) -> None:
@@ -45,11 +47,11 @@ def _join_session(session: Session, table: Table, entry: Entry, sender: PromptSe
         # A savepoint that is released has committed nothing yet.
         if not done.in_nested_transaction():
             for rows, run_id in done.info.get(WRITTEN, ()):
-                sender.wake(rows, [run_id])
+                sender.wake(rows, run_id)
             done.info[WRITTEN] = []
 
-    def rolled_back(done: Session, _previous: SessionTransaction) -> None:
-        if not done.in_nested_transaction():
+    def rolled_back(done: Session, ended: SessionTransaction) -> None:
+        if not ended.nested:
             done.info[WRITTEN] = []
 
     event.listen(session, "after_commit", committed)
@@ -61,7 +63,6 @@ def _join_connection(conn: Connection, table: Table, entry: Entry, sender: Promp
     rows = OutboxRows(conn.engine, table)
 
     def committing(_conn: Connection) -> None:
-        # SQLAlchemy tells before it commits; the sender looks for the row a few times.
-        sender.wake(rows, [entry.id])
+        sender.wake(rows, entry.id, looked_for_s=LOOKED_FOR_S)
 
     event.listen(conn, "commit", committing, once=True)
