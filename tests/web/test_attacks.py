@@ -15,7 +15,8 @@ import pytest
 from tests.web.console import echo_flow, eventually, get, words
 from tests.web.server import TOKENS, House, Page, Site, write_policy
 from wfcelery.rights.token import hash_of
-from wfcelery.web.desk import MOST_STREAMS_OF_ONE
+from wfcelery.web.api.access import run_named
+from wfcelery.web.desk import BAD_LOGINS_A_MINUTE, MOST_STREAMS_OF_ONE
 from wfcelery.web.identity import SESSION_COOKIE
 
 
@@ -181,3 +182,22 @@ def test_who_hangs_up_leaves_nothing_in_the_log(
         for _ in range(3):
             assert after.get("/login").status_code == 200
     assert "ClientDisconnect" not in caplog.text
+
+
+def test_the_keys_of_one_user_name_no_runs_of_another() -> None:
+    assert run_named("ann", "x:y") != run_named("ann:x", "y")
+    assert run_named("ann", "x") == run_named("ann", "x")
+
+
+def test_behind_a_proxy_each_visitor_fails_for_themselves(house: House) -> None:
+    site = house.site()
+
+    def guess(address: str) -> int:
+        with site.browser(**{"X-Forwarded-For": f"203.0.113.9, {address}"}) as stranger:
+            form = Page(get(stranger, "/login").text).hidden
+            return stranger.post("/login", data={**form, "token": "wfc_guessed"}).status_code
+
+    assert [guess("198.51.100.1") for _ in range(BAD_LOGINS_A_MINUTE)] == [401] * BAD_LOGINS_A_MINUTE
+    # What a visitor writes into the header stands before what the proxy adds, and counts for nothing.
+    assert guess("198.51.100.1") == 429
+    assert guess("198.51.100.2") == 401

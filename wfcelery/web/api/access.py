@@ -60,7 +60,12 @@ def repeated_run(call: Call[Any, Any]) -> str | None:
     key = _key(call)
     if key is None:
         return None
-    return _NO_TIME + _letters(f"run:{call.who.id}:{key}")[: ids.LENGTH - len(_NO_TIME)]
+    return run_named(call.who.id, key)
+
+
+def run_named(user: str, key: str) -> str:
+    """Give the id of the run that a user names by a key; no other user and key name it."""
+    return _NO_TIME + _letters(values.canonical(["run", user, key]))[: ids.LENGTH - len(_NO_TIME)]
 
 
 def repeated_command(call: Call[Any, Any]) -> str | None:
