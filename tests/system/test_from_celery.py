@@ -28,6 +28,7 @@ from tests.system.flower import start_flower
 from tests.system.system import ROOT, SECRET, Process, System
 from wfcelery.broker.names import Names
 from wfcelery.errors import NotFound, TimedOut
+from wfcelery.testing import run_to_end
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("from-celery")]
 
@@ -184,6 +185,11 @@ def test_every_section_of_the_page_is_run_by_a_test() -> None:
 def test_a_canvas_and_its_flow_give_the_same(shop: Shop, title: str, value: object) -> None:
     result, run = shop.both(title)
     assert result.get(timeout=WAIT_S) == shop.output(run) == value
+
+
+def test_a_flow_is_tested_without_a_system(shop: Shop) -> None:
+    (flow,) = Pair("Chain").flows
+    assert run_to_end(flow, {"sku": "pen"}, tools=shop.workflows.tools())["output"] == 216
 
 
 def test_the_body_of_a_chord_does_not_run_after_an_error_and_somebody_is_told(shop: Shop) -> None:
@@ -349,6 +355,21 @@ def test_a_worker_of_the_host_takes_steps_from_its_own_queue(shop: Shop) -> None
         run = shop.start({"who": {"tool": "shop.who", "queue": "shop.both", "done": True}})
         result = shop.app.send_task("shop.who", queue="shop.both")
         assert shop.output(run)["by"] == result.get(timeout=WAIT_S)["by"] == "both"
+
+
+def test_what_comes_to_a_worker_that_does_not_know_it_is_dropped_and_the_worker_goes_on(shop: Shop) -> None:
+    host, _, ours = shop.system.processes[:3]
+    run = shop.start({"who": {"tool": "shop.who", "queue": "shop.mail", "done": True}})
+    lost = shop.app.send_task("shop.who", queue="reports")
+    sentence = "steps arrive at a Celery worker that is not set up for them; start it with `wfcelery worker`"
+    shop.system.until(lambda: sentence in host.said(), "the host's worker to complain")
+    shop.system.until(
+        lambda: "Received unregistered task of type 'shop.who'" in ours.said(), "ours to complain"
+    )
+    result, after = shop.both("Routing")
+    assert [result.get(timeout=WAIT_S)["by"], shop.output(after)["by"]] == ["shop", "ours"]
+    assert (lost.state, run.status) == ("PENDING", "running")
+    run.cancel()
 
 
 def test_a_task_that_retries_by_itself_succeeds_at_the_second_try(shop: Shop) -> None:

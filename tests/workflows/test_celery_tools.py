@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from celery import Celery, Task, current_app, current_task
 from celery.exceptions import Ignore, Reject
+from celery.signals import task_prerun, task_success
 
 from wfcelery.core.values import Json
 from wfcelery.errors import InvalidSettings
@@ -243,6 +244,32 @@ def test_a_base_class_with_a_call_of_its_own_is_respected(app: Celery) -> None:
         return f"hello {who}"
 
     assert run(celery_tool(hello), who="Ann") == Returned("hello Ann!")
+
+
+def test_handlers_and_signals_of_celery_are_not_called(app: Celery) -> None:
+    called: list[str] = []
+
+    class Loud(Task):  # type: ignore[misc] # celery ships no types
+        def before_start(self, *_: object) -> None:
+            called.append("before_start")
+
+        def on_success(self, *_: object) -> None:
+            called.append("on_success")
+
+        def after_return(self, *_: object) -> None:
+            called.append("after_return")
+
+    def hear(**_: object) -> None:
+        called.append("signal")
+
+    @task(app, "shop.tasks.add", base=Loud)
+    def add(x: int) -> int:
+        return x + 1
+
+    task_prerun.connect(hear)
+    task_success.connect(hear)
+    assert run(celery_tool(add), x=1) == Returned(2)
+    assert called == []
 
 
 def test_allowed_tasks_are_found_by_name_once(app: Celery) -> None:
