@@ -53,7 +53,7 @@ def test_every_command_has_a_permission_or_says_that_it_is_local() -> None:
 
 def test_what_is_local_is_listed_here_so_that_nobody_adds_to_it_unseen() -> None:
     local = {name for name, (_, _, need) in COMMANDS.items() if need == LOCAL}
-    processes = {"executor", "worker", "beat", "notifier", "up", "web"}
+    processes = {"executor", "worker", "beat", "notifier", "up", "web", "mcp"}
     assert local - processes == {"validate", "health", "keys", "policy"}
 
 

@@ -23,6 +23,7 @@ from wfcelery.web.headers import ALWAYS, POLICY
 from wfcelery.web.serving import serve
 
 PUBLIC_MOUNTS = {"static": "style sheets, a script and an icon tell nothing"}
+OWN_GUARDS = {"/mcp": "asks for a bearer token itself, takes no cookie; each tool asks for its permission"}
 NOBODY = "wfc_test-token-of-nobody"
 GUARDED = [door for door in all_doors() if door.permission is not None]
 
@@ -56,6 +57,7 @@ def test_every_route_is_a_door_or_a_mount_with_a_reason(site: Site) -> None:
             assert route.name in PUBLIC_MOUNTS
             continue
         assert isinstance(route, Route)
+        assert route.methods or route.path in OWN_GUARDS, f"{route.path} takes every method"
         for method in (route.methods or set()) - {"HEAD"}:
             assert (route.path, method) in doors, f"{method} {route.path} is no door"
 

@@ -56,9 +56,8 @@ def define(desk: Desk, who: Principal, args: Define) -> Defined:
     if desk.may(who, Permission.DEFINE):
         with desk.reading() as conn:
             desk.check(conn, document, args.name, place)
+            known = {each.id for each in definitions.versions(conn, _name(document, args.name))}
     desk.quota.take(who)
-    with desk.reading() as conn:
-        known = {each.id for each in definitions.versions(conn, _name(document, args.name))}
     made = desk.workflows.define(document, name=args.name, by=who)
     with desk.reading() as conn:
         gates = gates_of(desk.flow_of(conn, made.id))

@@ -115,7 +115,12 @@ def start(desk: Desk, who: Principal, args: Start) -> Started:
     run = desk.workflows.start(
         args.flow, cast("Json", args.input), key=args.key, tags=args.tags, run_id=args.run_id, by=who
     )
-    return Started(run_id=run.id, created=bool(run.created), status=_status(desk, run.id))
+    with desk.reading() as conn:
+        # Who may start runs need not be one who may read them.
+        place = pages.place(conn, run.id)
+    is_theirs = place is not None and desk.may(who, Permission.READ, resource_of(place))
+    stands = cast("Status", place.status) if place is not None and is_theirs else None
+    return Started(run_id=run.id, created=bool(run.created), status=stands)
 
 
 def status(desk: Desk, who: Principal, args: Ask) -> RunStatus:
@@ -161,7 +166,7 @@ def cancel(desk: Desk, who: Principal, args: Cancel) -> Stands:
     with desk.reading() as conn:
         desk.run_of(conn, who, args.run_id)
     desk.workflows.cancel(args.run_id, args.reason, by=who)
-    return Stands(run_id=args.run_id, status=_status(desk, args.run_id))
+    return Stands(run_id=args.run_id, status=cast("Status", desk.workflows.status(args.run_id)))
 
 
 def events(desk: Desk, who: Principal, args: Events) -> EventPage:
@@ -176,10 +181,6 @@ def events(desk: Desk, who: Principal, args: Events) -> EventPage:
         more = pages.last_event(conn, run_id, after=last, limit=1, most_bytes=PAGE_BYTES)
     items = [EventShown.model_validate({**each, "data": bounded(each["data"])}) for each in found]
     return EventPage(items=items, next=None if more is None else last)
-
-
-def _status(desk: Desk, run_id: str) -> Status:
-    return cast("Status", desk.workflows.status(run_id))
 
 
 def _readable(

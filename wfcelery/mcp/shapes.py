@@ -52,7 +52,7 @@ class Started(Shown):
 
     run_id: str
     created: bool
-    status: Status
+    status: Status | None = Field(description="Null: you may start runs of this flow, and not read them.")
 
 
 class Failure(Shown):
