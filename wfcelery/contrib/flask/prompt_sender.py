@@ -33,7 +33,7 @@ class PromptSender:
     _queues: dict[int, queue.SimpleQueue[_Written]] = field(default_factory=dict)
 
     def wake(self, rows: OutboxRows, run_id: str, *, looked_for_s: float = 0.0) -> None:
-        """Send a row if it is committed, or is so within `looked_for_s`. Returns at once and raises nothing."""
+        """Send a row if it is committed, or is so within `looked_for_s`. Raises nothing."""
         waiting = self._queues.get(os.getpid())
         if waiting is None:
             waiting = self._hire()
