@@ -59,6 +59,12 @@ tokens = ["{eve}"]
 kind = "agent"
 allow = ["admin"]
 tokens = ["{robo}"]
+
+[users."hook:paid"]
+allow = ["signal"]
+
+[users."hook:narrow"]
+allow = ["signal:waits-narrow"]
 """
 NAMES = ("stan", "ann", "ann_agent", "bob", "cy", "eve", "robo")
 TOKENS = {name: f"wfc_test-token-of-{name}" for name in NAMES}

@@ -39,11 +39,13 @@ class JsonLines(logging.Formatter):
             shown["error"] = self.formatException(record.exc_info)
         if not place:
             return json.dumps(shown)
-        extra = {name: value for name, value in vars(record).items() if name not in _OWN}
+        extra = {
+            name: value for name, value in vars(record).items() if name not in _OWN and name not in shown
+        }
         try:
-            return json.dumps({**extra, **shown}, default=repr, allow_nan=False)
+            return json.dumps({**shown, **extra}, default=repr, allow_nan=False)
         except (TypeError, ValueError, RecursionError):
-            return json.dumps({**{name: repr(value) for name, value in extra.items()}, **shown})
+            return json.dumps({**shown, **{name: repr(value) for name, value in extra.items()}})
 
 
 def configure(log_format: str, level: str) -> None:

@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -88,14 +89,14 @@ def _secrets(name: str) -> list[bytes]:
     found = [each.strip() for each in text.split(",") if each.strip()]
     good = [each.encode() for each in found if len(each) >= SHORTEST_SECRET]
     if len(good) < len(found):
-        logger.warning(
-            "%s%s holds a secret of less than %d characters, which is not used; "
-            "`wfcelery keys --new` prints a good one",
-            SECRET_PREFIX,
-            name,
-            SHORTEST_SECRET,
-        )
+        _warn_once(SECRET_PREFIX + name)
     return good or [_NO_SECRET]
+
+
+@lru_cache(maxsize=1_000)
+def _warn_once(variable: str) -> None:
+    said = f"holds a secret of less than {SHORTEST_SECRET} characters, which is not used"
+    logger.warning("%s %s; `wfcelery keys --new` prints a good one", variable, said)
 
 
 def _digest(secret: bytes, at: int, body: bytes) -> str:
