@@ -189,3 +189,21 @@ def test_a_policy_that_cannot_be_used_stops_every_command_that_reads_and_says_wh
     said = call(capsys, "ps")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith("wfcelery: policy missing.toml: there is no such file")
+
+
+def test_who_decides_without_an_executor_need_not_know_the_tools_behind_the_gate(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "paying.py").write_text(
+        "from wfcelery import tool\n\n@tool(permission='pay')\ndef pay() -> int:\n    return 7\n"
+    )
+    (here / "pay.yaml").write_text(
+        "name: pay\nstart: g\nsteps:\n"
+        "  g: {approval: {allow_self: true}, next: p}\n  p: {tool: pay, done: true}\n"
+    )
+    allow(here, monkeypatch, "admin")
+    begun = call(capsys, "run", "pay.yaml", "--tools", "paying", "--no-wait-gates")
+    assert begun.code == 6
+    run = call(capsys, "ps", "-o", "ids").out.strip()
+    assert call(capsys, "approve", run).code == 0
+    assert call(capsys, "run", "--resume", run, "--tools", "paying").out == "7\n"

@@ -359,3 +359,9 @@ def test_a_retry_asks_again_and_tells_of_it() -> None:
     run.failed("b")
     run.retry()
     assert notices(run) == [Notify(RUN_ID, NoticeKind.GATE_OPENED, ("ann",), "g", 2)]
+
+
+def test_who_has_not_seen_the_form_is_told_what_it_asks_for() -> None:
+    run = gate({"form": {"type": "object", "properties": {"why": {}, "limit": {}}, "required": ["why"]}})
+    reason = "the form of g is not filled in: it asks for limit, why"
+    assert run.decide("g", ANN) == Answer(ok=False, reason=reason, code="invalid-input")

@@ -12,7 +12,15 @@ from wfcelery.core.effects import NoticeKind, Notify
 from wfcelery.core.messages import Cancel, Decide, StepDone
 from wfcelery.core.values import Json
 from wfcelery.executor.messages import NoticeTried
-from wfcelery.executor.notice_book import GAPS_S, GIVEN_UP_S, NOBODY_SENT, after, notice_id, rung_again
+from wfcelery.executor.notice_book import (
+    GAPS_S,
+    GIVEN_UP_S,
+    NOBODY_SENT,
+    NoticeBook,
+    after,
+    notice_id,
+    rung_again,
+)
 from wfcelery.executor.tidying import NOTICES_KEPT_S
 from wfcelery.store import notices
 from wfcelery.store.notices import Notice, NoticeStatus
@@ -198,3 +206,12 @@ def test_the_id_of_a_notice_says_what_it_tells_whom() -> None:
         notice_id(replace(opened, attempt=2), "bob", 3),
     }
     assert len(others | {notice_id(opened, "bob", 3)}) == 5
+
+
+def test_without_a_policy_only_addresses_are_told(desk: Desk) -> None:
+    book = NoticeBook(desk.out, ["channel:ops", "json://127.0.0.1:9/"], knows_people=False)
+    desk.executor._notices = book
+    gate: Json = {"approval": {"approvers": ["bob"]}, "done": True}
+    run = desk.start({"name": "f", "start": "g", "steps": {"g": gate}})
+    with desk.database.reading() as conn:
+        assert [each.recipient for each in notices.of_run(conn, run)] == ["json://127.0.0.1:9/"]

@@ -145,3 +145,9 @@ def test_a_reminder_leaves_out_those_of_a_group_who_have_voted(tmp_path: Path) -
     known = facts({"approvers": ["group:ops"], "quorum": 2}, run_votes=(vote("bob"),))
     reminder = notice("group:ops", NoticeKind.GATE_REMINDER, voted=["bob"])
     assert [each.name for each in recipients(policy(tmp_path), reminder, known)] == ["cleo"]
+
+
+def test_of_a_group_that_is_asked_only_those_hear_who_may_answer(tmp_path: Path) -> None:
+    known = facts({"approvers": ["group:ops"]}, run_created_by="bob")
+    found = recipients(policy(tmp_path), notice("group:ops"), known)
+    assert [each.name for each in found] == ["cleo"]

@@ -128,7 +128,7 @@ def test_an_approver_gets_a_link_the_channel_none_and_the_starter_the_decision(
     run = system.start(gated(timeout_s=3600), {"sum": 1200})
     title = "Please decide: gate of ship"
     to_bob = got(system, receiver, "bob", title)
-    to_channel = got(system, receiver, "channel", title)
+    to_channel = got(system, receiver, "channel", "Waits for a decision: gate of ship")
     (token,) = links(to_bob)
     link = read_link(keyring((SECRET,)), token, time.time())
     assert (link.run_id, link.step, link.attempt, link.approver) == (run, "gate", 1, "bob")

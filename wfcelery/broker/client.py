@@ -70,6 +70,11 @@ def reaching(client: redis.Redis) -> Iterator[None]:
         said = (str(error) or type(error).__name__).rstrip(".")
         password = client.connection_pool.connection_kwargs.get("password")
         reason = said.replace(password, "***") if isinstance(password, str) and password else said
+        path = client.connection_pool.connection_kwargs.get("path")
+        if isinstance(path, str) and isinstance(
+            error.__context__, (FileNotFoundError, ConnectionRefusedError)
+        ):
+            reason = f"nobody listens at {path}; is `wfcelery up` running there?"
         raise NotReachable("the broker", reason) from error
 
 

@@ -138,6 +138,7 @@ class LocalDesk:
             tools=self._tools,
             limits=DEFAULT,
             only=new_run_id(time.time()),
+            hands_over=False,
             authority=self._authority,
         )
         executor.run_once()

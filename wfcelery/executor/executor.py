@@ -63,7 +63,8 @@ class Executor:
 
     `only` restricts the timers to one run and its sub-runs; `observer` is shown what each batch has changed;
     the `lookout` is told of what is out and who is alive; the `authority` is asked what everybody may do; the
-    `notices` are kept for people, and without them nobody is told of anything.
+    `notices` are kept for people, and without them nobody is told of anything. One that hands nothing over
+    leaves what is ready to the next.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Executor:
         observer: Callable[[Sequence[RunChange]], None] | None = None,
         lookout: Lookout | None = None,
         authority: Authority | None = None,
+        hands_over: bool = True,
         notices: NoticeBook | None = None,
     ) -> None:
         self._database = database
@@ -93,6 +95,7 @@ class Executor:
         self._lookout = lookout
         self._notices = notices
         self._authority = authority or Everybody()
+        self._hands_over = hands_over
         self._entitlement = Entitlement(self._authority, tools, limits)
         self._clearance = Clearance(self._authority, tools)
         self._denied: list[StepFailed] = []
@@ -247,7 +250,7 @@ class Executor:
             if marks:
                 batch.mark_all()
             batch.write()
-            ready = batch.to_send()
+            ready = batch.to_send() if self._hands_over else []
             guarded = self._clearance.guarded(batch, ready) if ready else ()
             if self._notices is not None:
                 self._notices.write(conn, batch)

@@ -38,10 +38,14 @@ MOST_AT_ONCE: Final = 500
 
 
 class NoticeBook:
-    """Keeps the notices of an executor. `defaults` are told of everything, whatever the flow says."""
+    """Keeps the notices of an executor. `defaults` are told of everything, whatever the flow says.
 
-    def __init__(self, post: NoticePost, defaults: Sequence[str] = ()) -> None:
+    Unless it `knows_people`, only addresses are told: without a policy no person or channel has any.
+    """
+
+    def __init__(self, post: NoticePost, defaults: Sequence[str] = (), *, knows_people: bool = True) -> None:
         self._post = post
+        self._knows_people = knows_people
         self._defaults = tuple(defaults)
         self._to_ring: list[str] = []
         self._may_wait = True
@@ -80,6 +84,8 @@ class NoticeBook:
     def _notices(self, batch: Batch, effect: Notify) -> Iterable[Notice]:
         seq = batch.runs[effect.run_id].seq
         for recipient in dict.fromkeys((*effect.to, *self._defaults)):
+            if not self._knows_people and "://" not in recipient:
+                continue
             yield Notice(
                 id=notice_id(effect, recipient, seq),
                 run_id=effect.run_id,

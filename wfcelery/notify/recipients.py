@@ -44,7 +44,12 @@ def recipients(authority: Authority, notice: Notice, facts: Facts) -> tuple[Reci
         people = dict.fromkeys(authority.members(meant.removeprefix(GROUP)))
         if not people:
             return (Recipient(meant, lacks="say in the policy who is in it"),)
-        return tuple(_person(authority, notice, facts, each) for each in people if each not in _voted(notice))
+        told = [_person(authority, notice, facts, each) for each in people if each not in _voted(notice)]
+        if notice.kind not in ASKING or not facts.is_open:
+            return tuple(told)
+        # A whole group is asked, and who of it may not answer need not hear the question.
+        asked = tuple(each for each in told if each.decider is not None)
+        return asked or (Recipient(meant, lacks="nobody of it may decide this gate"),) if told else ()
     return (_person(authority, notice, facts, meant),)
 
 

@@ -50,7 +50,8 @@ def text_of(notice: Notice, facts: Facts, ways: Ways) -> Text:
     about = f"{words.name(notice.step)} of {words.name(facts.flow.name)}" if notice.step else ""
     match kind:
         case NoticeKind.GATE_OPENED:
-            return _asking(f"Please decide: {about}", "asks for an approval", facts, ways)
+            word = "Waits for a decision" if ways.link is None else "Please decide"
+            return _asking(f"{word}: {about}", "asks for an approval", facts, ways)
         case NoticeKind.GATE_REMINDER:
             return _asking(f"Still to be decided: {about}", "still waits for an approval", facts, ways)
         case NoticeKind.GATE_ESCALATED:

@@ -118,7 +118,9 @@ class ExecutorRole:
             observer=self._see,
             lookout=self._lookout,
             authority=self._authority,
-            notices=NoticeBook(self._publisher, self._settings.notify),
+            notices=NoticeBook(
+                self._publisher, self._settings.notify, knows_people=not self._authority.is_open
+            ),
         )
 
     def begin(self) -> None:

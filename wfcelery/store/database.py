@@ -176,7 +176,8 @@ def _path(url: URL) -> Path | None:
 
 def _make_folder(folder: Path, name: str) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        # Inputs and results are nobody else's business.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
         raise NotReachable(name, f"its folder cannot be made: {exc.strerror}") from exc
 

@@ -49,8 +49,15 @@ class NotSignedIn(WfceleryError):
 
     code = "not-signed-in"
 
+    def __init__(self, *, by_token: bool = False) -> None:
+        super().__init__(by_token)
+        self.by_token = by_token
+
     def __str__(self) -> str:
-        return "sign in first: with a token from the policy file (`wfcelery policy token USER` makes one)"
+        made = "(`wfcelery policy token USER` makes one)"
+        if self.by_token:
+            return f"this token is not known; ask for one of the policy file {made}"
+        return f"sign in first: with a token from the policy file {made}"
 
 
 class BadSignature(WfceleryError):

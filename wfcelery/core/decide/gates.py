@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from wfcelery.core import gate_clock
@@ -38,7 +39,7 @@ def objection(flow: Flow, gate: Gate, run: Run, attempt: Attempt, request: Decid
     if gate.require_comment and not request.comment.strip():
         return Objection(f"{attempt.name} asks for a comment; give one", _INCOMPLETE)
     if gate.form is not None and request.approve:
-        wrong = problems(gate.form, request.form)
+        wrong = _asked(gate.form) if request.form is None else problems(gate.form, request.form)
         if wrong:
             return Objection(f"the form of {attempt.name} is not filled in: {wrong[0]}", _INCOMPLETE)
     return None
@@ -160,3 +161,11 @@ def _own_part(flow: Flow, run: Run, person: str) -> str:
 
 def _is_among(by: Principal, allowed: tuple[str, ...]) -> bool:
     return by.id in allowed or any(f"group:{group}" in allowed for group in by.groups)
+
+
+def _asked(form: Mapping[str, Json]) -> list[str]:
+    """Say what a form asks for that nobody has seen; nothing if it takes an empty one."""
+    fields = form.get("properties")
+    if not problems(form, None) or not isinstance(fields, Mapping) or not fields:
+        return problems(form, None)
+    return [f"it asks for {', '.join(sorted(fields))}"]
