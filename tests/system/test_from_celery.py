@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from celery import Celery, chain, chord, group
-from celery._state import _set_current_app, get_current_app
+from celery._state import _on_app_finalizers, _set_current_app, get_current_app
 from celery.beat import Scheduler
 from celery.exceptions import ChordError, TaskRevokedError
 from celery.exceptions import TimeoutError as CeleryTimeout
@@ -139,7 +139,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """One host and one system for the whole page."""
     folder: Path = tmp_path_factory.mktemp("canvas")
     system = System(folder, f"sqlite:///{folder / 'wfcelery.db'}")
-    current = get_current_app()
+    current, shared = get_current_app(), set(_on_app_finalizers)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHOP_BROKER_URL", system.broker_url)
         patch.setenv("SHOP_DATABASE_URL", system.database_url)
@@ -159,8 +159,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
             module.workflows.close()
             module.app.close()
             system.close()
-            _set_current_app(current)
             sys.modules.pop(APP)
+            _set_current_app(current)
+            # Tasks are shared with all apps of a process: those of other tests shall not get these.
+            _on_app_finalizers.intersection_update(shared)
         system.check()
 
 
@@ -311,13 +313,13 @@ def test_results_and_states_are_asked_for(shop: Shop) -> None:
         shop.workflows.get("0" * 26)
 
     with pytest.raises(KeyError):
-        left["price"].delay("gold").get(timeout=WAIT_S)
+        left["cost"].delay("gold").get(timeout=WAIT_S)
     failed = shop.workflows.start("one", {"sku": "gold"}).wait(timeout_s=WAIT_S)
     assert failed["status"] == "failed"
     assert failed["error"] == {"type": "KeyError", "message": "step price failed: 'gold'"}
 
     with pytest.raises(CeleryTimeout):
-        left["price"].apply_async(("pen",), countdown=2).get(timeout=0.1)
+        left["cost"].apply_async(("pen",), countdown=2).get(timeout=0.1)
     waits = shop.start({"wait": {"wait": {"signal": "never"}, "done": True}})
     with pytest.raises(TimedOut):
         waits.wait(timeout_s=0.1)
@@ -419,7 +421,7 @@ def test_flower_shows_both(shop: Shop) -> None:
         assert result.get(timeout=WAIT_S) == shop.output(run) == 200
         tasks = flower.tasks()
         ours = {each["name"] for name, each in tasks.items() if run.id in name}
-        return ours == {"one.price"} and tasks.get(result.id, {}).get("name") == "shop.price"
+        return ours == {"one.price"} and tasks.get(result.id, {}).get("name") == "shop.cost"
 
     shop.system.until(seen, "Flower to show a task and a step")
 
