@@ -8,6 +8,8 @@ import signal
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+
+import pytest
 from typing import Any
 
 from tests.cli.calling import ROOT, WFCELERY, environment, process
@@ -44,6 +46,7 @@ EFFECTS = {*("c1", "c2", "c3", "c4", "c5", "p1", "p2", "p3", "p4", "meet", "trip
 }
 
 
+@pytest.mark.timeout(300)
 def test_every_effect_is_there_and_repeated_only_where_it_was_under_way(tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(1_000_000)
     story = Story(tmp_path, random.Random(seed))  # noqa: S311 - dice, no secrets

@@ -1,4 +1,4 @@
-"""One browser and one office for all tests of a process."""
+"""A browser for each module, and one office for all tests of a process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from tests.browser.browser import chromium
 from tests.browser.office import Office, office
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not for longer than a module: its event loop stands in the way of other tests in this process."""
     with chromium() as opened:
         yield opened
 

@@ -60,7 +60,7 @@ def test_an_interrupt_exits_130_leaves_a_sound_database_and_says_how_to_go_on(
 
 
 def test_a_run_that_was_killed_goes_on_where_it_was(folder: Path) -> None:
-    run = napping(folder, "4")
+    run = napping(folder, "10")
     run_id = process("ps", "-o", "ids", cwd=folder).out.strip()
     statuses = [""]
     while statuses[-1] != "running":
