@@ -55,7 +55,7 @@ def _unusable(settings: Settings) -> Iterator[CheckMessage]:
     hints = {
         "E005": "Name another alias in WFCELERY['database'], or give WFCELERY['database_url'].",
         "E006": "Use a long random text; several, the newest first, while you change it.",
-        "E007": "Correct WFCELERY['authorize'] or WFCELERY['policy'], or leave both out for Django's own users.",
+        "E007": "Correct WFCELERY['authorize'] or WFCELERY['policy'], or leave both out.",
         "E008": "Correct the tools.py of the app that is named.",
     }
     for number, trial in trials.items():
