@@ -8,9 +8,9 @@ import signal
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typing import Any
 
 from tests.cli.calling import ROOT, WFCELERY, environment, process
 from wfcelery.cli.database import reading
