@@ -43,13 +43,16 @@ tokens = ["{reader}"]
 allow = ["read", "start", "define", "decide", "cancel"]
 tokens = ["{stan}", {{hash = "{stan_agent}", kind = "agent"}}]
 
+[users.hoarder]
+allow = ["start", "define"]
+
 [users.ann]
 allow = ["read", "decide"]
 tokens = ["{ann}"]
 """
 APPROVER = Principal("ann")
 LINK = re.compile(r"token=|/a/[\w-]{20}")
-TIMES = ("created_at", "completed_at")
+DOOR = "the-key-of-the-front-door"
 
 
 class Said(Exception):
@@ -176,7 +179,10 @@ def agency(folder: Path) -> Iterator[Agency]:
     made.url = f"http://127.0.0.1:{port}"
     try:
         web = system.spawn("web", "--port", str(port), ready=None, **given)
-        system.ready(system.executor(ready=None, **given), system.worker(ready=None, WFCELERY_TOOLS=TOOLS))
+        system.ready(
+            system.executor(ready=None, **given),
+            system.worker(ready=None, WFCELERY_TOOLS=TOOLS, WFSECRET_DOOR=DOOR),
+        )
         system.until(lambda: web.popen.poll() is not None or made.is_served(), "the console to answer")
         assert web.popen.poll() is None, web.said()
         yield made

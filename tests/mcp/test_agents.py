@@ -9,7 +9,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.mcp.agents import APPROVER, TOKENS, Agency, Agent
+from tests.mcp.agents import APPROVER, DOOR, TOKENS, Agency, Agent
+from wfcelery.core.messages import Principal
+from wfcelery.core.values import Json
+from wfcelery.errors import Refused
+from wfcelery.mcp.quota import check_live
 from wfcelery.mcp.table import TOOLS
 
 WAYS = ("stdio", "http")
@@ -302,6 +306,40 @@ def test_large_values_are_cut_and_lists_go_by_cursor(served: Agency) -> None:
         assert said["path"] == "cursor"
 
     served.by_http("robo", play)
+
+
+def test_a_secret_stays_a_reference(served: Agency) -> None:
+    held: Json = {"tool": "hold", "args": {"value": "{{secret.DOOR}}"}, "done": True}
+    system = served.system
+    system.ledger.gate.touch()
+    try:
+        run = system.start({"name": "open-secret", "start": "a", "steps": {"a": held}}, by="stan")
+        system.until(lambda: any(line.run == run for line in system.ledger.lines()), "the tool to begin")
+
+        async def play(agent: Agent) -> None:
+            status = await agent.call("workflow_status", run_id=run)
+            assert status["steps"][0]["args"] == {"value": "{{secret.DOOR}}"}
+            told = [status, await agent.call("workflow_events", run_id=run)]
+            told.append(await agent.call("workflow_list_definitions", flow="open-secret"))
+            assert DOOR not in json.dumps(told)
+            for _ in range(2):
+                gone = await agent.call("workflow_cancel", run_id=run, reason="enough")
+                assert gone["status"] == "cancelled"
+
+        served.by_http("robo", play)
+    finally:
+        system.ledger.gate.unlink()
+
+
+def test_who_has_too_many_live_runs_begins_no_more(served: Agency) -> None:
+    workflows = served.system.workflows
+    for amount in (1, 2):
+        workflows.start(pay("open-many"), {"amount": amount}, by="hoarder")
+    with workflows.links.reading() as conn:
+        check_live(conn, Principal("hoarder"), most=3)
+        with pytest.raises(Refused, match="hoarder has 2 runs that have not ended") as refused:
+            check_live(conn, Principal("hoarder"), most=2)
+    assert refused.value.code == "too-many"
 
 
 def test_the_door_opens_by_a_token_alone(served: Agency) -> None:

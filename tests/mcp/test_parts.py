@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -176,6 +178,27 @@ def test_the_sdk_is_loaded_by_nobody_who_does_not_need_it() -> None:
         "print([name for name in ('mcp', 'mcp_types') if name in sys.modules])"
     )
     assert run(code) == "[]"
+
+
+def test_ctrl_c_ends_it_though_its_client_says_nothing(tmp_path: Path) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    given = {"WFCELERY_BROKER_URL": "redis://127.0.0.1:1/0", "WFCELERY_SECRET_KEY": "s" * 32}
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "wfcelery", "mcp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=given | {"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        process.stdin.write(json.dumps(call) + "\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "wfcelery"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == -signal.SIGINT
 
 
 def test_without_the_extra_there_is_one_clear_error(tmp_path: Path) -> None:

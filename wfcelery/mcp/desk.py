@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from wfcelery.core import ids
 from wfcelery.core.limits import DEFAULT
-from wfcelery.errors import Forbidden, InvalidFlow, InvalidInput, NotFound
+from wfcelery.errors import InvalidFlow, InvalidInput, NotFound
 from wfcelery.executor.definitions import Defined, Definitions
 from wfcelery.mcp.quota import Quota
 from wfcelery.rights import SOMETHING, Permission, Resource
@@ -53,11 +53,6 @@ class Desk:
     def may(self, who: Principal, permission: Permission, resource: Resource = SOMETHING) -> bool:
         """Tell whether somebody may do something; without a resource, whether to anything at all."""
         return self.authority.is_open or self.authority.allows(who, permission, resource)
-
-    def require_some(self, who: Principal, permission: Permission) -> None:
-        """Refuse who may do this to nothing at all."""
-        if not self.may(who, permission):
-            raise Forbidden(f"{who.id} may not do this: the permission `{permission.value}` is missing")
 
     def run_of(self, conn: Connection, who: Principal, run_id: str) -> pages.Place:
         """Find a run. Who may not read it learns nothing of it, not even that it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -27,6 +28,8 @@ class Endpoint:
     """
 
     def __init__(self, desk: Desk) -> None:
+        # It tells of the beginning and end of each manager, which here is each request.
+        logging.getLogger(StreamableHTTPSessionManager.__module__).setLevel(logging.WARNING)
         self._server = make_server(desk, _caller)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

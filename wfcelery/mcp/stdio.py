@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -29,6 +30,9 @@ def serve(settings: Settings, *, loglevel: str = "WARNING") -> int:
         return caller.principal()
 
     server = make_server(desk, who)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Ctrl-C just ends us: nothing here is written, and a thread that reads stdin cannot be called back.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     async def run() -> None:
         async with stdio_server() as (read, write):
