@@ -10,13 +10,14 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.browser import tab
 from tests.contrib.django.shop import PASSWORD, Shop, post, visitor
+from wfcelery.core.values import Json
 
 pytestmark = pytest.mark.xdist_group("django")
 
-FAILS = {
+FAILS: Json = {
     "name": "fails",
     "start": "a",
-    "steps": {"a": {"tool": "fail", "args": {"message": "no"}, "done": True}},
+    "steps": {"a": {"tool": "fail", "args": {"message": "no"}, "retry": {"max_attempts": 1}, "done": True}},
 }
 
 
@@ -53,7 +54,7 @@ def test_a_manager_approves_in_the_admin_with_a_browser(shop: Shop, browser: Bro
         expect(page.locator("#gate-review")).to_contain_text("May the goods of this order go out?")
         page.get_by_label("Comment").fill("fine with me")
         page.get_by_role("button", name="Approve").click()
-        expect(page.locator(".messagelist")).to_contain_text("review is approved")
+        expect(page.locator(".messagelist")).to_contain_text("The gate review is approved")
         shop.workflows.wait(str(run), 20.0)
         page.goto("/")
         expect(page.locator(f"#order-{order}")).to_contain_text("shipped")
@@ -70,7 +71,7 @@ def test_gates_are_denied_from_the_list_with_a_comment(shop: Shop, base: str) ->
         path = "/admin/wfcelery/approval/"
         assert run in client.get(path).text
         page = post(client, path, gate=f"{run}:review:1", act="deny", comment="too much")
-        assert "review is denied" in page.text
+        assert "The gate review is denied" in page.text
     done = shop.workflows.wait(run, 20.0)
     assert "turned down" in json.dumps(done["output"])
 
@@ -79,19 +80,19 @@ def test_a_refusal_is_a_message_and_nothing_changes(shop: Shop, base: str) -> No
     _, run = waits(shop)
     with visitor(base, "rita") as client:
         page = post(client, f"/admin/wfcelery/run/{run}/change/", gate=f"{run}:review:1", act="approve")
-        assert "rita may not decide in runs of order (permission decide)" in page.text
+        assert "Not done: rita may not decide in runs of order (permission decide)" in page.text
         page = post(client, f"/admin/wfcelery/run/{run}/change/", act="cancel")
-        assert "rita may not cancel runs of order (permission cancel)" in page.text
+        assert "Not done: rita may not cancel runs of order (permission cancel)" in page.text
     assert shop.workflows.status(run) == "paused"
     with visitor(base, "mia") as client:
         page = post(client, f"/admin/wfcelery/run/{run}/change/", act="cancel", reason="not wanted")
-        assert f"run {run} is cancelled" in page.text
+        assert f"Run {run} is cancelled" in page.text
         assert "not wanted" in page.text
     assert shop.workflows.status(run) == "cancelled"
 
 
 def test_runs_are_found_by_filters_and_retried(shop: Shop, base: str) -> None:
-    run = shop.start(FAILS, by="app:django")  # type: ignore[arg-type]
+    run = shop.start(FAILS, by="app:django")
     shop.until(lambda: shop.workflows.status(run) == "failed", "the failure")
     with visitor(base, "max") as client:
         path = "/admin/wfcelery/run/"
@@ -99,7 +100,7 @@ def test_runs_are_found_by_filters_and_retried(shop: Shop, base: str) -> None:
         assert run not in client.get(path, params={"status": "completed"}).text
         assert "No runs." in client.get(path, params={"flow": "nothing"}).text
         page = post(client, path, run=run, act="retry")
-        assert f"run {run} goes on from where it failed" in page.text
+        assert f"Run {run} goes on from where it failed" in page.text
         assert client.get("/admin/wfcelery/run/nothing/change/").status_code == 404
 
 

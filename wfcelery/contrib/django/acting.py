@@ -67,8 +67,8 @@ def decide(request: HttpRequest, gate: Gate, *, approve: bool) -> bool:
             command_id=_command(request, f"{gate}"),
         )
         if not answer.get("decided"):
-            return f"{gate.step}: your vote is counted ({answer.get('votes')} of {answer.get('quorum')})"
-        return f"{gate.step} is {'approved' if answer.get('approved') else 'denied'}"
+            return f"your vote on {gate.step} is counted ({answer.get('votes')} of {answer.get('quorum')})"
+        return f"the gate {gate.step} is {'approved' if answer.get('approved') else 'denied'}"
 
     return _tell(request, ask)
 
@@ -104,7 +104,7 @@ def _tell(request: HttpRequest, ask: Callable[[], str]) -> bool:
     try:
         said = ask()
     except WfceleryError as error:
-        messages.error(request, str(error))
+        messages.error(request, f"not done: {error}")
         return False
     messages.success(request, said)
     return True
