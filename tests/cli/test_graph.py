@@ -44,11 +44,11 @@ def test_ways_apart_are_indented_and_what_follows_stands_below() -> None:
         "│  └─ on deny → ○ refuse  echo  (done)\n"
         "├─ else → split\n"
         "└─ on error → ○ sorry  echo\n"
-        "   ○ wait  wait for arrived  (done)\n"
+        "   ○ wait  waits for signal arrived  (done)\n"
         "○ split\n"
-        "├─ parallel → ○ pack  foreach echo\n"
+        "├─ parallel → ○ pack  echo, each of 1\n"
         "│  ○ label  echo  (optional)\n"
-        "└─ parallel → ○ bill  delay 5 s\n"
+        "└─ parallel → ○ bill  waits 5 s\n"
         "○ ship  flow shipping@2  (joins any of 2)\n"
         "→ wait (above)"
     )
@@ -100,7 +100,7 @@ def test_a_foreach_of_a_run_tells_how_many_items_are_done(
 ) -> None:
     call(capsys, "run", str(ROOT / "flows" / "foreach.yaml"), "-i", 'names:=["a", "b"]')
     run_id = call(capsys, "ps", "-o", "ids").out.strip()
-    assert call(capsys, "graph", run_id).out == "foreach\n✓ 2/2 greet  foreach echo  (done)\n"
+    assert call(capsys, "graph", run_id).out == "foreach\n✓ 2/2 greet  echo, each of input.names  (done)\n"
 
 
 def test_mermaid_gets_shapes_labels_and_statuses(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

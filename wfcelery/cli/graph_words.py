@@ -2,46 +2,13 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from wfcelery.core.flow import (
-    Call,
-    Delay,
-    Edge,
-    Flow,
-    Foreach,
-    Gate,
-    JoinMode,
-    Label,
-    Pass,
-    Step,
-    SubFlow,
-    Until,
-    Wait,
-)
+from wfcelery.core.flow import Edge, Flow, JoinMode, Label, Step
+from wfcelery.drawing.words import does
 
 
 def what(step: Step) -> str:
-    """Say in a few words what a step does."""
-    match step.action:
-        case Call(tool=tool):
-            return tool
-        case Gate(approvers=approvers):
-            return f"approval by {', '.join(approvers)}" if approvers else "approval"
-        case Wait(signal=signal):
-            return f"wait for {signal}"
-        case Delay(seconds=seconds):
-            return f"delay {seconds.source} s"
-        case Until(moment=moment):
-            return f"until {moment.source}"
-        case SubFlow():
-            return f"flow {_named(step.action)}"
-        case Foreach(body=body):
-            return f"foreach {body.tool if isinstance(body, Call) else 'flow ' + _named(body)}"
-        case Pass():
-            return ""
-        case _:
-            assert_never(step.action)
+    """Say in a few words what a step does, as the picture says it."""
+    return does(step.action)
 
 
 def notes(flow: Flow, step: Step) -> str:
@@ -73,7 +40,3 @@ def way(step: Step, edge: Edge) -> str:
             return "on timeout"
         case _:
             return edge.label.value
-
-
-def _named(body: SubFlow) -> str:
-    return body.name if body.version is None else f"{body.name}@{body.version}"

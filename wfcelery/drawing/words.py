@@ -48,7 +48,7 @@ def kind(action: Action) -> str:
 
 def what(flow: Flow, step: Step) -> str:
     """Say in a few words what a step does, and how it differs from others."""
-    return " · ".join(part for part in (_does(step.action), *_notes(flow, step)) if part)
+    return " · ".join(part for part in (does(step.action), *_notes(flow, step)) if part)
 
 
 def way(step: Step, edge: Edge) -> str:
@@ -73,7 +73,8 @@ def way(step: Step, edge: Edge) -> str:
             assert_never(edge.label)
 
 
-def _does(action: Action) -> str:
+def does(action: Action) -> str:
+    """Say in a few words what a step does."""
     match action:
         case Call(tool=tool):
             return tool
