@@ -49,7 +49,7 @@ def test_what_is_no_map_is_refused() -> None:
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = dict.fromkeys(("broker_url", "secret_key"), "left out")
     found = complaints(**missing)
-    assert [each[0] for each in found] == ["wfcelery.E003", "wfcelery.E004"]
+    assert [each[0] for each in found] == ["wfcelery.W002", "wfcelery.W003"]
     monkeypatch.setenv("WFCELERY_BROKER_URL", "redis://elsewhere")
     monkeypatch.setenv("WFCELERY_SECRET_KEY", "a secret of thirty-two characters")
     assert complaints(**missing) == []
@@ -85,12 +85,12 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (
             {"database_url": "mysql://x/y"},
-            "E005",
+            "E003",
             "setting database_url: names mysql; wfcelery speaks sqlite and postgresql",
         ),
         (
             {"authorize": "nothing"},
-            "E007",
+            "E005",
             "setting authorize: must be module:name, as in shop.rights:authorize, not nothing",
         ),
     ],
@@ -129,6 +129,12 @@ def test_what_nobody_sets_comes_from_django() -> None:
         "WFCELERY_TOOLS": "wfcelery.contrib.django.tools",
         "WFCELERY_USER": "app:django",
     }
+
+
+def test_a_file_that_is_shared_with_the_executor_needs_transactions_that_begin_by_writing() -> None:
+    with override_settings(WFCELERY={**GOOD, "database_url": "sqlite:////data/shop.sqlite3"}):
+        found = [each.id for each in check_settings()]
+    assert "wfcelery.W001" in found
 
 
 def test_rights_may_be_left_open_only_on_purpose() -> None:

@@ -37,26 +37,27 @@ def check_settings(**_: Any) -> list[CheckMessage]:  # noqa: ANN401 - Django's s
 
 
 def _missing(settings: Settings) -> Iterator[CheckMessage]:
+    """Name what is missing: no error, for `migrate` needs neither, where it is run while a site is built."""
     if settings.broker_url is None:
         hint = "Give WFCELERY['broker_url'] or WFCELERY_BROKER_URL, like redis://localhost:6379/0."
-        yield _error("E003", "the broker is not named", hint)
+        yield _concern("W002", "the broker is not named, so nothing can be started", hint)
     if not settings.secret_key:
         hint = "Give WFCELERY['secret_key'] or WFCELERY_SECRET_KEY: not Django's SECRET_KEY."
-        yield _error("E004", "there is no secret key to speak to the executor with", hint)
+        yield _concern("W003", "there is no secret key, so nothing can be asked of the executor", hint)
 
 
 def _unusable(settings: Settings) -> Iterator[CheckMessage]:
     trials = {
-        "E005": lambda: open_database(settings.database_url).close(),
-        "E006": lambda: keyring(settings.secret_key) if settings.secret_key else None,
-        "E007": lambda: load_authority(settings),
-        "E008": installed.tools,
+        "E003": lambda: open_database(settings.database_url).close(),
+        "E004": lambda: keyring(settings.secret_key) if settings.secret_key else None,
+        "E005": lambda: load_authority(settings),
+        "E006": installed.tools,
     }
     hints = {
-        "E005": "Name another alias in WFCELERY['database'], or give WFCELERY['database_url'].",
-        "E006": "Use a long random text; several, the newest first, while you change it.",
-        "E007": "Correct WFCELERY['authorize'] or WFCELERY['policy'], or leave both out.",
-        "E008": "Correct the tools.py of the app that is named.",
+        "E003": "Name another alias in WFCELERY['database'], or give WFCELERY['database_url'].",
+        "E004": "Use a long random text; several, the newest first, while you change it.",
+        "E005": "Correct WFCELERY['authorize'] or WFCELERY['policy'], or leave both out.",
+        "E006": "Correct the tools.py of the app that is named.",
     }
     for number, trial in trials.items():
         try:
@@ -74,12 +75,16 @@ def _doubtful(settings: Settings) -> Iterator[CheckMessage]:
     ]
     for alias in shared:
         if connections[alias].settings_dict.get("OPTIONS", {}).get("transaction_mode") is None:
-            yield Concern(
+            yield _concern(
+                "W001",
                 f"the SQLite database {alias} is shared with the executor, and transactions begin by reading",
-                hint=f"Set DATABASES[{alias!r}]['OPTIONS'] = {{'transaction_mode': 'IMMEDIATE'}}, "
+                f"Set DATABASES[{alias!r}]['OPTIONS'] = {{'transaction_mode': 'IMMEDIATE'}}, "
                 "else one that writes after it has read may fail with `database is locked`.",
-                id="wfcelery.W001",
             )
+
+
+def _concern(number: str, message: str, hint: str) -> CheckMessage:
+    return Concern(message, hint=hint, id=f"wfcelery.{number}")
 
 
 def _error(number: str, message: str, hint: str) -> CheckMessage:

@@ -57,8 +57,11 @@ def unknown() -> dict[str, str]:
     return hints
 
 
-def load_settings() -> Settings:
-    """Put the settings together. Raises `InvalidSettings`."""
+def load_settings(*, system: bool = True) -> Settings:
+    """Put the settings together. Raises `InvalidSettings`.
+
+    Without `system`, what `wfcelery up` has noted in the project's folder is left out.
+    """
     for name, hint in unknown().items():
         raise InvalidSettings(f"{SETTING}[{name!r}]", f"is not known; {hint}")
     written = {name: value for name, value in given().items() if name not in OWN}
@@ -68,7 +71,7 @@ def load_settings() -> Settings:
             raise InvalidSettings("database", "and database_url cannot both be set; leave one of them out")
         flags["database_url"] = database_url(str(given()["database"]))
     flags.setdefault("user", os.environ.get(f"{PREFIX}USER") or APPLICATION)
-    made = load(flags, os.environ, folder())
+    made = load(flags, os.environ, folder(), system=system)
     if made.database_url == DEFAULT_DATABASE and "database_url" not in flags:
         made = dataclasses.replace(made, database_url=database_url("default"))
     if made.policy is None and made.authorize is None and "authorize" not in written:
@@ -78,9 +81,9 @@ def load_settings() -> Settings:
     return made
 
 
-def environment() -> dict[str, str]:
+def environment(*, system: bool = True) -> dict[str, str]:
     """Give the settings as variables, for processes that are not Django's."""
-    made = load_settings()
+    made = load_settings(system=system)
     known = {field.name: field.default for field in dataclasses.fields(Settings)}
     return {
         f"{PREFIX}{name.upper()}": _text(name, value)

@@ -56,7 +56,8 @@ class Command(BaseCommand):  # type: ignore[misc] # Django ships no types
                 return int(
                     relay.main(words[1:], prog_name="manage.py wfcelery relay", standalone_mode=False) or 0
                 )
-            os.environ.update(conf.environment())
+            # What an earlier `up` has noted tells others where the system is, not `up` where it should be.
+            os.environ.update(conf.environment(system=words[:1] != ["up"]))
         except click.ClickException as error:
             error.show()
             return error.exit_code
