@@ -24,6 +24,8 @@ SYSTEM_FILE: Final = ".wfcelery/system.toml"
 PREFIX: Final = "WFCELERY_"
 # Variables that tests of wfcelery and of its users pass to their own helpers.
 FREE_PREFIX: Final = "WFCELERY_TEST_"
+# Before the name of a webhook: its secret. No setting, for it stands in no file, and only the web has it.
+HOOK_PREFIX: Final = "WFHOOK_"
 DEFAULT_DATABASE: Final = "sqlite:///.wfcelery/wfcelery.db"
 DEFAULT_LEASE_S: Final = 30.0
 DEFAULT_LINK_DAYS: Final = 14.0

@@ -224,6 +224,7 @@ ENVIRON = {
     "WFCELERY_DATABASE_URL": "postgresql://stale",
     "WFCELERY_SECRET_KEY": "stale",
     "WFCELERY_USER": "ann",
+    "WFHOOK_paid": "a secret of a webhook",
 }
 SETTINGS = Settings(
     database_url="sqlite:///x.db",
@@ -277,6 +278,13 @@ def test_each_program_is_told_what_it_must_know_and_no_more() -> None:
         ("-m", "wfcelery", "notifier"),
     ]
     assert [each.stop_s for each in (executor, worker, beat, notifier)] == [10, 30, 10, 10]
+
+
+def test_the_secrets_of_webhooks_are_for_the_web_alone() -> None:
+    *others, web = system.programs(SETTINGS, system.Workforce(concurrency=1), ENVIRON, web_port=8765)
+    assert web.name == "web"
+    assert web.environ["WFHOOK_paid"] == "a secret of a webhook"
+    assert [each.name for each in others if "WFHOOK_paid" in each.environ] == []
 
 
 def test_without_apprise_there_is_no_notifier(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,11 @@ import pytest
 
 from tests.web.server import STARTER, House, Site
 from wfcelery.core.messages import Principal
+from wfcelery.rights import Permission
 from wfcelery.web.desk import BAD_HOOKS_A_MINUTE
+from wfcelery.web.doors import Door
 from wfcelery.web.guard import LARGEST_BODY as LARGEST_ELSEWHERE
-from wfcelery.web.pages.hooks import HEADER, LARGEST_BODY, sign
+from wfcelery.web.pages.hooks import HEADER, LARGEST_BODY, receive, sign
 
 SECRET = "the secret of a hook and long enough"  # noqa: S105 - for tests
 OLD_SECRET = "the secret that it had before"  # noqa: S105 - same
@@ -206,3 +208,8 @@ def test_what_is_signed_and_makes_no_sense_is_told_why(
 def test_a_body_of_another_kind_is_refused_and_nobody_gets_a_hook(site: Site) -> None:
     assert send(site, "paid?key=a", 1, headers={"content-type": "text/plain"}).status_code == 415
     assert httpx.get(f"{site.url}/hooks/paid").status_code == 405
+
+
+def test_a_door_for_programs_that_changes_something_goes_by_nobodys_session() -> None:
+    with pytest.raises(ValueError, match="must go by what is sent, not by who is signed in"):
+        Door("POST", "/x", receive, "x", Permission.SIGNAL, for_programs=True)

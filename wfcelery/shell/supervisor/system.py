@@ -13,7 +13,7 @@ from typing import Final
 from wfcelery.broker.names import STEPS_QUEUE
 from wfcelery.errors import NotReachable
 from wfcelery.notify.post import is_installed
-from wfcelery.settings import NAMES, PREFIX, Settings
+from wfcelery.settings import HOOK_PREFIX, NAMES, PREFIX, Settings
 from wfcelery.shell.supervisor.process import Program
 from wfcelery.wire.keys import worker_keys
 
@@ -70,7 +70,8 @@ def programs(
         found += (Program(name="notifier", command=_ours("notifier"), environ=trusted),)
     if web_port is not None:
         served = _ours("web", "--host", WEB_HOST, "--port", str(web_port), "--loglevel", "WARNING")
-        found += (Program(name="web", command=served, environ=trusted),)
+        hooks = {name: value for name, value in environ.items() if name.startswith(HOOK_PREFIX)}
+        found += (Program(name="web", command=served, environ=trusted | hooks),)
     return found
 
 
@@ -110,6 +111,10 @@ def _ours(*words: str) -> tuple[str, ...]:
 
 
 def without_settings(environ: Mapping[str, str]) -> dict[str, str]:
-    """Leave out every setting of ours."""
+    """Leave out every setting of ours, and the secrets of webhooks."""
     ours = {f"{PREFIX}{name.upper()}" for name in NAMES}
-    return {name: value for name, value in environ.items() if name not in ours}
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in ours and not name.startswith(HOOK_PREFIX)
+    }

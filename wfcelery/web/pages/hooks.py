@@ -22,6 +22,7 @@ from wfcelery.core.document.spec import is_name
 from wfcelery.core.limits import MIB
 from wfcelery.core.messages import Kind, Principal
 from wfcelery.errors import InvalidInput
+from wfcelery.settings import HOOK_PREFIX
 from wfcelery.web import json_body
 from wfcelery.web.doors import Door
 from wfcelery.web.failures import BadSignature, TooMany
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("wfcelery.web")
 
 HEADER: Final = "x-wfcelery-signature"
-SECRET_PREFIX: Final = "WFHOOK_"  # noqa: S105 - where secrets are looked up, not one of them
 SHORTEST_SECRET: Final = 16
 CLOCKS_DIFFER_S: Final = 300
 LARGEST_BODY: Final = MIB
@@ -85,11 +85,11 @@ async def _signed_body(request: Request, name: str) -> bytes:
 
 def _secrets(name: str) -> list[bytes]:
     """Give the secrets of a hook: several, separated by commas, while one takes the place of another."""
-    text = os.environ.get(SECRET_PREFIX + name, "") if is_name(name) else ""
+    text = os.environ.get(HOOK_PREFIX + name, "") if is_name(name) else ""
     found = [each.strip() for each in text.split(",") if each.strip()]
     good = [each.encode() for each in found if len(each) >= SHORTEST_SECRET]
     if len(good) < len(found):
-        _warn_once(SECRET_PREFIX + name)
+        _warn_once(HOOK_PREFIX + name)
     return good or [_NO_SECRET]
 
 
