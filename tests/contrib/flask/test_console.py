@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from flask import Flask
+from flask import Flask, request
 from sqlalchemy import Engine
 
 from tests.contrib.flask import shop
@@ -72,9 +72,12 @@ def test_every_address_on_a_page_leads_below_the_prefix(
             assert {each: ann.get(each).status_code for each in files} == dict.fromkeys(files, 200)
 
 
+@pytest.mark.parametrize("looks", [False, True], ids=["", "the application has looked at the form before"])
 def test_a_gate_is_decided_by_a_form_of_ours_and_by_no_other(
-    base: str, flask_system: System, flows: WfceleryFlask
+    base: str, flask_system: System, hosted: tuple[Flask, WfceleryFlask], flows: WfceleryFlask, looks: bool
 ) -> None:
+    if looks:
+        hosted[0].before_request(lambda: request.form.get("x"))
     run = waiting_run(flask_system, flows)
     address = f"/flows/runs/{run}/gates/review"
     with client_of(base, "ann") as ann, client_of(base, "bob") as bob:

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection, Engine, Table, event, insert
 from sqlalchemy.orm import Session, SessionTransaction, scoped_session
+from sqlalchemy.pool import SingletonThreadPool, StaticPool
 
 from wfcelery.contrib.flask.prompt_sender import PromptSender
 from wfcelery.contrib.flask.table import OutboxRows, put, values_of
@@ -38,16 +39,18 @@ def _join_session(session: Session, table: Table, entry: Entry, sender: PromptSe
     bind = session.get_bind(clause=insert(table))
     session.execute(insert(table).values(values_of(entry)))
     engine = bind if isinstance(bind, Engine) else bind.engine
+    if not _is_shared(engine):
+        return
     is_first = WRITTEN not in session.info
-    session.info.setdefault(WRITTEN, []).append((OutboxRows(engine, table), entry.id))
+    session.info.setdefault(WRITTEN, []).append((sender, OutboxRows(engine, table), entry.id))
     if not is_first:
         return
 
     def committed(done: Session) -> None:
         # A savepoint that is released has committed nothing yet.
         if not done.in_nested_transaction():
-            for rows, run_id in done.info.get(WRITTEN, ()):
-                sender.wake(rows, run_id)
+            for waiting, rows, run_id in done.info.get(WRITTEN, ()):
+                waiting.wake(rows, run_id)
             done.info[WRITTEN] = []
 
     def rolled_back(done: Session, ended: SessionTransaction) -> None:
@@ -60,9 +63,19 @@ def _join_session(session: Session, table: Table, entry: Entry, sender: PromptSe
 
 def _join_connection(conn: Connection, table: Table, entry: Entry, sender: PromptSender) -> None:
     put(conn, table, entry)
+    if not _is_shared(conn.engine):
+        return
     rows = OutboxRows(conn.engine, table)
 
     def committing(_conn: Connection) -> None:
         sender.wake(rows, entry.id, looked_for_s=LOOKED_FOR_S)
 
     event.listen(conn, "commit", committing, once=True)
+
+
+def _is_shared(engine: Engine) -> bool:
+    """Tell whether another thread can look at the database without being in the caller's way.
+
+    In memory it cannot: it would see another database, or commit what the caller has not.
+    """
+    return not isinstance(engine.pool, StaticPool | SingletonThreadPool)

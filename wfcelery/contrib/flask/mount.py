@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 from flask import Request, Response
 
@@ -31,7 +33,7 @@ class Mount:
 
     make: Callable[[], ASGIApp]
     streams: int
-    _app: ASGIApp | None = None
+    _apps: dict[int, ASGIApp] = field(default_factory=dict)
     _open: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -41,9 +43,7 @@ class Mount:
             asked = _asked(request, prefix, who)
         except UnicodeError:
             return Response(UNREADABLE, 400, mimetype="text/plain")
-        with self._lock:
-            self._app = self._app or self.make()
-        head, parts = sync_exchange(self._app, asked)
+        head, parts = sync_exchange(self._app(), asked)
         body = Body(parts)
         if head.is_stream:
             if not self._enter():
@@ -51,6 +51,11 @@ class Mount:
                 return Response(TOO_MANY, 503, {"Retry-After": "30"}, mimetype="text/plain")
             body.then = self._leave
         return Response(body, head.status, list(head.headers))
+
+    def _app(self) -> ASGIApp:
+        """Give the app of this process: what one has begun to watch, its forks do not."""
+        found = self._apps.get(os.getpid())
+        return self._apps.setdefault(os.getpid(), self.make()) if found is None else found
 
     def _enter(self) -> bool:
         with self._lock:
@@ -106,8 +111,16 @@ def _asked(request: Request, prefix: str, who: Principal | None) -> Asked:
         root_path=f"{root.rstrip('/')}{prefix}",
         query=query,
         headers=tuple(request.headers.items()),
-        # One byte more than is taken, so that what is too long is refused in the app's own words.
-        body=request.stream.read(LARGEST_BODY + 1),
+        body=_body(request),
         client=request.remote_addr or "",
         more={HOST_USER: who},
     )
+
+
+def _body(request: Request) -> bytes:
+    """Read what was sent, also if the application has looked at it before."""
+    if request.content_length is None or request.content_length > LARGEST_BODY:
+        # One byte more than is taken, so that what is too long is refused in the app's own words.
+        return request.stream.read(LARGEST_BODY + 1)
+    sent = request.get_data()
+    return sent or urlencode(list(request.form.items(multi=True))).encode()
