@@ -167,9 +167,9 @@ class Agency:
 
 
 @contextmanager
-def agency(folder: Path) -> Iterator[Agency]:
+def agency(folder: Path, database_url: str | None = None) -> Iterator[Agency]:
     """Run an executor, a worker and a console, under a policy."""
-    url = f"sqlite:///{folder}/wfcelery.db"
+    url = database_url or f"sqlite:///{folder}/wfcelery.db"
     system = System(folder, url)
     policy = folder / "people.toml"
     policy.write_text(POLICY.format(**{name: hash_of(token) for name, token in TOKENS.items()}))

@@ -277,7 +277,7 @@ def test_resources_tell_what_it_takes_to_write_a_flow(served: Agency) -> None:
         assert seconds == {"name": "seconds", "required": False, "schema": {"type": "number"}}
         assert "ctx" not in {each["name"] for each in tools["act"]["arguments"]}
 
-    served.by_stdio("robo", play)
+    served.by_http("robo", play)
 
 
 def test_large_values_are_cut_and_lists_go_by_cursor(served: Agency) -> None:
