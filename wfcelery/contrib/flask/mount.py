@@ -82,19 +82,30 @@ class Body:
 
     def __next__(self) -> bytes:
         self._begun = True
-        return next(self._parts)
+        try:
+            return next(self._parts)
+        except BaseException:
+            self._leave()
+            raise
+
+    def __del__(self) -> None:
+        # Servers should close what they do not read; not each does so when a visitor has gone.
+        self._leave()
 
     def close(self) -> None:
         """End it; servers call this whatever happened."""
-        then, self.then = self.then, None
-        if then is not None:
-            then()
+        self._leave()
         if not self._begun:
             # A generator that has not begun would not notice that it ends.
             next(self, None)
         end = getattr(self._parts, "close", None)
         if end is not None:
             end()
+
+    def _leave(self) -> None:
+        then, self.then = self.then, None
+        if then is not None:
+            then()
 
 
 def _asked(request: Request, prefix: str, who: Principal | None) -> Asked:
