@@ -47,11 +47,8 @@ class Guard:
         request.state.desk = self._desk
         request.state.door = self._door
         try:
-            visitor = identity.visitor(self._desk, request, time.time())
-            request.state.visitor = visitor
-            if request.method not in SAFE:
-                _check_origin(self._desk, request, is_api=self._door.is_api)
-            self._check_right(visitor)
+            # In a thread: a hook of the application may take its time to say who comes and what they may.
+            visitor = await run_in_threadpool(self._let_in, request)
             if request.method not in SAFE and not self._door.for_programs:
                 # Only now: to read megabytes for a stranger is work that he chooses.
                 await self._read_body(request)
@@ -65,6 +62,14 @@ class Guard:
         if seen is not None and seen.is_new and wants_session and not _keeps_session(response):
             identity.keep_session(self._desk, response, seen.session)
         return response
+
+    def _let_in(self, request: Request) -> identity.Visitor:
+        visitor = identity.visitor(self._desk, request, time.time())
+        request.state.visitor = visitor
+        if request.method not in SAFE:
+            _check_origin(self._desk, request, is_api=self._door.is_api)
+        self._check_right(visitor)
+        return visitor
 
     async def _call(self, request: Request) -> Response:
         endpoint = self._door.endpoint
