@@ -115,6 +115,7 @@ class Streams:
         until = clock() + LONGEST_S
         yield "retry: 2000\n\n"
         while not self._is_over and clock() < until:
+            news.clear()  # Before looking: what changes while we tell of it is heard, too.
             sight = topic.sight
             if sight.position != seen:
                 async for each in tell(seen, sight):
@@ -123,7 +124,6 @@ class Streams:
             if sight.ended:
                 yield f"id: {seen}\nevent: ended\ndata: {seen}\n\n"
                 return
-            news.clear()
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
                     await news.wait()
