@@ -43,7 +43,7 @@ def guarded(tmp_path: Path, sqlite_url: str) -> Iterator[Guarded]:
 
 def test_a_whole_system_works_with_the_rights_of_the_documentation(guarded: Guarded) -> None:
     system = guarded
-    system.ready(system.executor(ready=None), system.worker(ready=None))
+    system.ready(system.executor(ready=None, WFCELERY_NOTIFY="nowhere://here"), system.worker(ready=None))
     system.beat()
     run = system.start(chain(3, value=7))
     system.finish([run])
