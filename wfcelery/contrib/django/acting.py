@@ -70,7 +70,7 @@ def decide(request: HttpRequest, gate: Gate, *, approve: bool) -> bool:
             return f"your vote on {gate.step} is counted ({answer.get('votes')} of {answer.get('quorum')})"
         return f"the gate {gate.step} is {'approved' if answer.get('approved') else 'denied'}"
 
-    return _tell(request, ask)
+    return _tell(request, Permission.DECIDE, ask)
 
 
 def cancel(request: HttpRequest, run: str) -> bool:
@@ -85,7 +85,7 @@ def cancel(request: HttpRequest, run: str) -> bool:
         )
         return f"run {run} is cancelled"
 
-    return _tell(request, ask)
+    return _tell(request, Permission.CANCEL, ask)
 
 
 def retry(request: HttpRequest, run: str) -> bool:
@@ -97,10 +97,15 @@ def retry(request: HttpRequest, run: str) -> bool:
         )
         return f"run {run} goes on from where it failed"
 
-    return _tell(request, ask)
+    return _tell(request, Permission.RETRY, ask)
 
 
-def _tell(request: HttpRequest, ask: Callable[[], str]) -> bool:
+def _tell(request: HttpRequest, permission: Permission, ask: Callable[[], str]) -> bool:
+    """Ask, and say how it went. The executor asks for rights again, and perhaps not Django."""
+    if not may(request, permission):
+        who = request.user.get_username()
+        messages.error(request, f"not done: {who} may not do this, the permission {permission} is missing")
+        return False
     try:
         said = ask()
     except WfceleryError as error:

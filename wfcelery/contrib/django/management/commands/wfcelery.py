@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import sys
@@ -42,7 +43,7 @@ class Command(BaseCommand):  # type: ignore[misc] # Django ships no types
 
     def add_arguments(self, parser: Any) -> None:  # noqa: ANN401 - Django's signature
         """Take the same words from `call_command`."""
-        parser.add_argument("words", nargs="*")
+        parser.add_argument("words", nargs=argparse.REMAINDER)
 
     def handle(self, *_: object, words: list[str], **__: object) -> None:
         """Answer what `call_command` asks for."""
