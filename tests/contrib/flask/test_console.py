@@ -16,7 +16,7 @@ from tests.contrib.flask.conftest import config_of
 from tests.contrib.flask.serving import served
 from tests.system.system import System
 from wfcelery.contrib.flask import WfceleryFlask
-from wfcelery.errors import InvalidSettings
+from wfcelery.errors import InvalidInput, InvalidSettings
 
 
 @pytest.fixture
@@ -181,7 +181,12 @@ def test_a_start_in_a_request_is_by_who_is_signed_in(
     def place_order() -> str:
         return flows.start(shop.FLOW, {"order": "S1"}).id
 
+    app.testing = True
     with app.test_client() as client:
+        with pytest.raises(
+            InvalidInput, match="by: is missing, and nobody is signed in; name who starts this"
+        ):
+            client.post("/order")
         client.post("/sign-in/zoe")
         run = client.post("/order").text
     assert flask_system.workflows.get(run)["created_by"] == "zoe"

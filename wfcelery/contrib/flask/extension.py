@@ -17,7 +17,7 @@ from wfcelery.contrib.flask.host import CurrentUser, EngineLike, Host
 from wfcelery.contrib.flask.mount import Mount
 from wfcelery.contrib.flask.prompt_sender import GRACE_S
 from wfcelery.core.values import Json
-from wfcelery.errors import InvalidSettings
+from wfcelery.errors import InvalidInput, InvalidSettings
 from wfcelery.workflows import Run, Workflows
 from wfcelery.workflows.outbox import entry
 from wfcelery.workflows.starts import By, FlowLike
@@ -133,7 +133,11 @@ class WfceleryFlask:
 def _signed_in(host: Host) -> By:
     if host.current_user is None or not has_request_context():
         return None
-    return host.current_user(request)
+    found = host.current_user(request)
+    if found is None:
+        # Else a stranger would act as the user of this process.
+        raise InvalidInput("by", "is missing, and nobody is signed in; name who starts this")
+    return found
 
 
 def _console(host: Host, url_prefix: str) -> Blueprint:
