@@ -57,7 +57,9 @@ class Workflows(Telling, ToolSource):
     ) -> None:
         secrets = secret_key.split(",") if isinstance(secret_key, str) else secret_key
         keys = None if secrets is None else tuple(each.strip() for each in secrets if each.strip())
-        super().__init__(Links(Place(celery_app, database_url, broker_url, keys, key_prefix)), timeout_s, user)
+        super().__init__(
+            Links(Place(celery_app, database_url, broker_url, keys, key_prefix)), timeout_s, user
+        )
         self._app = celery_app
         self._allowed = (allow,) if isinstance(allow, str) else tuple(allow)
         if celery_app is not None:
