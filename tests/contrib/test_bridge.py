@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wfcelery.contrib.bridge import Asked, Exchange, Head, sync_exchange
+from wfcelery.contrib.bridge import Asked, Body, Exchange, Head, sync_exchange
 from wfcelery.core.messages import Principal
 from wfcelery.settings import Settings
 from wfcelery.web.app import make_app
@@ -63,7 +63,7 @@ def test_a_request_and_its_answer_pass_in_a_loop() -> None:
     async def ask() -> tuple[Head, bytes]:
         exchange = Exchange(echo, ASKED)
         head = await exchange.begin()
-        return head, b"".join([part async for part in exchange.body()])
+        return head, b"".join([part async for part in Body(exchange)])
 
     head, body = asyncio.run(ask())
     assert (head.status, head.is_stream, body) == (201, False, b"POST /x/y /x a=1 body")
@@ -74,8 +74,39 @@ def test_who_goes_away_leaves_no_stream_behind() -> None:
     head, parts = sync_exchange(endless, ASKED)
     assert head.is_stream
     assert next(parts) == b": x\n\n"
-    parts.close()  # type: ignore[attr-defined] # a generator
+    parts.close()
     assert endless.over.wait(10)
+
+
+def test_an_answer_of_which_nothing_was_read_is_let_go_when_it_is_forgotten() -> None:
+    endless = Endless()
+    head, parts = sync_exchange(endless, ASKED)
+    assert head.is_stream
+    del parts
+    assert endless.over.wait(10)
+
+
+def test_who_is_stopped_while_waiting_for_more_in_a_loop_wants_no_more() -> None:
+    async def ask() -> None:
+        exchange = Exchange(slow, ASKED)
+        await exchange.begin()
+        waiting = asyncio.create_task(anext(Body(exchange)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await asyncio.wait_for(let_go.wait(), 10)
+
+    let_go = asyncio.Event()
+
+    async def slow(_scope: Any, _receive: Any, send: Any) -> None:  # noqa: ANN401 - ASGI
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        try:
+            await asyncio.Event().wait()
+        finally:
+            let_go.set()
+
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize(("app", "error"), [(broken, LookupError), (silent, RuntimeError)])

@@ -84,6 +84,7 @@ class Exchange:
         self._gone = asyncio.Event()
         self._is_read = False
         self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
 
     async def begin(self) -> Head:
         """Pass the request on, and give the head of its answer. Raises what the app raises."""
@@ -103,22 +104,15 @@ class Exchange:
         message = await self._parts.get()
         return None if message is None else bytes(message.get("body", b""))
 
-    async def body(self) -> AsyncIterator[bytes]:
-        """Give the parts of the body, and end with them."""
-        try:
-            while (part := await self.part()) is not None:
-                if part:
-                    yield part
-        finally:
-            await self.end()
+    def end(self) -> None:
+        """Let go, whether or not all of it was read. May be called from any thread, and again."""
+        with suppress(RuntimeError):  # The loop has ended, and everything with it.
+            self._loop.call_soon_threadsafe(self._end)
 
-    async def end(self) -> None:
-        """Let go, whether or not all of it was read."""
+    def _end(self) -> None:
         self._gone.set()
-        if self._task is not None and not self._task.done():
+        if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
 
     async def _run(self) -> None:
         try:
@@ -135,25 +129,71 @@ class Exchange:
         return {"type": "http.disconnect"}
 
 
-def sync_exchange(app: ASGIApp, asked: Asked) -> tuple[Head, Iterator[bytes]]:
-    """Pass a request on from a thread. The parts of the answer are to be closed, if not all are read."""
+class Body:
+    """The parts of an answer, in the event loop. It ends with the last, when it is closed, or forgotten."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Give the next part; whoever is stopped while waiting for it wants no more."""
+        try:
+            part = await self._exchange.part()
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        if part is None:
+            self.close()
+            raise StopAsyncIteration
+        return part
+
+    def close(self) -> None:
+        """Let go."""
+        self._exchange.end()
+
+    def __del__(self) -> None:
+        # Servers may drop an answer of which they have read nothing; a generator would not notice.
+        self.close()
+
+
+class Parts:
+    """The same for a thread."""
+
+    def __init__(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
+        self._exchange = exchange
+        self._loop = loop
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        part = asyncio.run_coroutine_threadsafe(self._exchange.part(), self._loop).result()
+        if part is None:
+            self.close()
+            raise StopIteration
+        return part
+
+    def close(self) -> None:
+        """Let go."""
+        self._exchange.end()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def sync_exchange(app: ASGIApp, asked: Asked) -> tuple[Head, Parts]:
+    """Pass a request on from a thread."""
     loop = _loop()
     exchange, head = asyncio.run_coroutine_threadsafe(_begun(app, asked), loop).result()
-    return head, _read(exchange, loop)
+    return head, Parts(exchange, loop)
 
 
 async def _begun(app: ASGIApp, asked: Asked) -> tuple[Exchange, Head]:
     exchange = Exchange(app, asked)
     return exchange, await exchange.begin()
-
-
-def _read(exchange: Exchange, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    try:
-        while (part := asyncio.run_coroutine_threadsafe(exchange.part(), loop).result()) is not None:
-            if part:
-                yield part
-    finally:
-        asyncio.run_coroutine_threadsafe(exchange.end(), loop).result()
 
 
 _loops: Final[dict[int, asyncio.AbstractEventLoop]] = {}

@@ -78,6 +78,18 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         made.close()
 
 
+@pytest.fixture(scope="session")
+def wsgi(shop: Shop) -> str:
+    """The address of the site."""
+    return shop.serve("wsgi")
+
+
+@pytest.fixture(scope="session")
+def asgi(shop: Shop) -> str:
+    """The address of the same site, otherwise served."""
+    return shop.serve("asgi")
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as opened:

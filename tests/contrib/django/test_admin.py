@@ -21,9 +21,9 @@ FAILS: Json = {
 }
 
 
-@pytest.fixture(scope="module")
-def base(shop: Shop) -> str:
-    return shop.serve("wsgi")
+@pytest.fixture
+def base(wsgi: str) -> str:
+    return wsgi
 
 
 def waits(shop: Shop) -> str:

@@ -14,9 +14,10 @@ pytestmark = pytest.mark.xdist_group("django")
 HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 
 
-@pytest.fixture(scope="module", params=["wsgi", "asgi"])
-def base(request: pytest.FixtureRequest, shop: Shop) -> str:
-    return shop.serve(request.param)
+@pytest.fixture(params=["wsgi", "asgi"])
+def base(request: pytest.FixtureRequest) -> str:
+    address: str = request.getfixturevalue(request.param)
+    return address
 
 
 def waiting(shop: Shop) -> str:

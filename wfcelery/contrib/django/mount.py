@@ -15,7 +15,7 @@ from django.shortcuts import resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import csrf_exempt
 
-from wfcelery.contrib.bridge import Asked, Exchange, Head, sync_exchange
+from wfcelery.contrib.bridge import Asked, Body, Exchange, Head, sync_exchange
 from wfcelery.contrib.django import conf
 from wfcelery.contrib.django.place import place
 from wfcelery.contrib.django.rights import principal_of
@@ -42,8 +42,8 @@ async def console(request: HttpRequest, path: str) -> HttpResponse:
         exchange = Exchange(_app(), asked)
         head = await exchange.begin()
         if head.is_stream:
-            return _with_head(StreamingHttpResponse(exchange.body()), head)
-        return _with_head(HttpResponse(b"".join([part async for part in exchange.body()])), head)
+            return _with_head(StreamingHttpResponse(Body(exchange)), head)
+        return _with_head(HttpResponse(b"".join([part async for part in Body(exchange)])), head)
     # Under WSGI Django has made a loop for this call alone; the app lives in one that stays.
     head, parts = sync_exchange(_app(), asked)
     return _with_head(StreamingHttpResponse(parts) if head.is_stream else HttpResponse(b"".join(parts)), head)
