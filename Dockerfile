@@ -8,7 +8,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE /src/
 COPY wfcelery /src/wfcelery
 # The constraints are for the packages, not for pip and setuptools themselves.
 RUN grep -vE '^(pip|setuptools)==' /src/constraints.txt > /src/versions.txt \
-    && pip install --constraint /src/versions.txt '/src[postgres,flower,notify,web]' \
+    && pip install --constraint /src/versions.txt '/src[postgres,flower,notify,web,mcp]' \
     && rm -rf /src \
     && useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin wfcelery
 
