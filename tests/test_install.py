@@ -28,7 +28,6 @@ EXTRAS = {
     "mcp",
     "django",
     "flask",
-    "a2wsgi",
     "psycopg",
     "flower",
 }
