@@ -61,7 +61,9 @@ def gate_events(system: System, run: str) -> list[tuple[str, str]]:
 
 
 def test_the_second_timeout_denies_and_the_run_is_cancelled(system: System) -> None:
-    system.pair()
+    system.ready(
+        system.executor(ready=None, WFCELERY_NOTIFY="json://127.0.0.1:9/"), system.worker(ready=None)
+    )
     run = start(system, escalating())
     escalated(system, run)
     assert system.workflows.status(run) == "paused"

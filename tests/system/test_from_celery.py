@@ -78,6 +78,12 @@ class Shop:
             self.workflows.define(each)
         yield from self._run(pair.calls)
 
+    def define_all(self) -> None:
+        """Some sections start what another has defined, and a test may come first or alone."""
+        for each in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL):
+            if each.startswith("name:"):
+                self.workflows.define(each)
+
     def both(self, title: str) -> tuple[Any, Any]:
         """Run both sides of a pair of one block each; give the `result` and the `run`."""
         (left,), (right,) = self.canvas(title), self.flow(title)
@@ -154,6 +160,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
                 system.executor(ready=None, **tools),
                 system.worker(ready=None, concurrency=1, queues=QUEUES, **tools),
             )
+            made.define_all()
             yield made
         finally:
             module.workflows.close()
