@@ -15,7 +15,7 @@ from wfcelery.shell.executor_role import OVERTAKEN
 pytestmark = pytest.mark.timeout(240)
 
 STANDS_BY = "another executor is at work; standing by"
-SOON_S = 15.0
+SOON_S = 30.0
 
 
 def test_of_two_executors_one_writes_and_the_other_takes_over_when_it_is_killed(system: System) -> None:

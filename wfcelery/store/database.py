@@ -35,7 +35,7 @@ POSTGRESQL: Final = "postgresql"
 BUSY_TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 4
 # A writer that is stopped in mid-transaction holds the lease's row; after this long the server lets it go.
-IDLE_TIMEOUT_S: Final = 30
+IDLE_TIMEOUT_S: Final = 10
 
 _ON_SQLITE: Final = (
     f"PRAGMA busy_timeout={int(BUSY_TIMEOUT_S * 1000)}",

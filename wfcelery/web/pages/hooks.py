@@ -66,9 +66,9 @@ async def receive(request: Request) -> Response:
     return JSONResponse({"signal": name, "reached": reached, "kept": not reached}, 202)
 
 
-def sign(secret: str, body: bytes, at: int) -> str:
-    """Write the header that proves a body, as senders do."""
-    return f"t={at},v1={_digest(secret.encode(), at, body)}"
+def sign(secret: str, body: bytes, at: int, query: str = "") -> str:
+    """Write the header that proves a body and whom the address says it is for, as senders do."""
+    return f"t={at},v1={_digest(secret.encode(), at, query.encode(), body)}"
 
 
 async def _signed_body(request: Request, name: str) -> bytes:
@@ -77,7 +77,8 @@ async def _signed_body(request: Request, name: str) -> bytes:
     if match is None or abs(time.time() - int(match[1])) > CLOCKS_DIFFER_S:
         raise BadSignature
     body = await bounded(request, LARGEST_BODY)
-    expected = [_digest(secret, int(match[1]), body) for secret in _secrets(name)]
+    query = request.scope["query_string"]
+    expected = [_digest(secret, int(match[1]), query, body) for secret in _secrets(name)]
     if not any(hmac.compare_digest(match[2], each) for each in expected):
         raise BadSignature
     return body
@@ -99,8 +100,8 @@ def _warn_once(variable: str) -> None:
     logger.warning("%s %s; `wfcelery keys --new` prints a good one", variable, said)
 
 
-def _digest(secret: bytes, at: int, body: bytes) -> str:
-    return hmac.digest(secret, b"%d.%b" % (at, body), "sha256").hex()
+def _digest(secret: bytes, at: int, query: bytes, body: bytes) -> str:
+    return hmac.digest(secret, b"%d.%b.%b" % (at, query, body), "sha256").hex()
 
 
 def _target(request: Request, payload: Json) -> dict[str, str]:
