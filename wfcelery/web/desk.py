@@ -13,9 +13,9 @@ from wfcelery.core.messages import Principal
 from wfcelery.errors import Refused
 from wfcelery.executor.definitions import Definitions
 from wfcelery.rights import SOMETHING, Authority, Permission, Resource
+from wfcelery.rights.limiter import Limiter
 from wfcelery.rights.loading import load_authority
 from wfcelery.settings import Settings
-from wfcelery.web.limits import Limiter
 from wfcelery.web.streams import Streams
 from wfcelery.wire.keys import Keyring, keyring
 from wfcelery.workflows import Workflows

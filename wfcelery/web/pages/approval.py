@@ -66,7 +66,7 @@ def _opened(request: Request) -> tuple[Link, GateView, Principal]:
     try:
         link, view = _read(desk, request.path_params["token"])
     except BadLink:
-        desk.bad_links.note(address)
+        desk.bad_links.take(address)
         raise
     _check_visitor(desk, visitor_of(request), link)
     who = confirmed(desk.authority, Principal(link.approver))

@@ -56,7 +56,7 @@ async def receive(request: Request) -> Response:
     try:
         body = await _signed_body(request, name)
     except BadSignature:
-        desk.bad_hooks.note(address)
+        desk.bad_hooks.take(address)
         raise
     payload = json_body.read(body, request.headers)
     target = _target(request, payload)

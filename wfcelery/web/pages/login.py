@@ -33,7 +33,7 @@ def sign_in(request: Request) -> Response:
     token = form.get("token", "").strip()
     who = desk.authority.by_token(token)
     if who is None:
-        desk.bad_logins.note(address)
+        desk.bad_logins.take(address)
         message = "this token is not known"
         return render(request, "login.html", status=401, next=form.get("next", ""), message=message)
     response = RedirectResponse(_there(request, form.get("next", "")), 303)
